@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/error.h"
+#include "base/str.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/*
+ * HTTP/2 in one place, on nghttp2 and OpenSSL: the API client, the embedded API and (later) gRPC
+ * stand on it. One I/O thread per client or server owns the sockets; callers block with a
+ * deadline. Bodies are bounded, header blocks are bounded, streams per connection are bounded.
+ */
+struct h2_header {
+	const char *name;  /* lower case */
+	const char *value;
+};
+
+/* ---- client ---------------------------------------------------------------------------- */
+
+struct h2_target {
+	const char *unix_path;      /* either this (prior knowledge, no TLS), */
+	const char *host;           /* or host and port, */
+	int port;
+	bool tls;
+	const char *ca_pem;         /* with TLS: the CA to trust (PEM text); required */
+	const char *cert_pem, *key_pem; /* a client certificate, or NULL */
+	const char *authority;      /* ":authority", NULL: host:port or "localhost" */
+};
+
+struct h2_client;
+/* Does not connect yet: a connection is made when needed and made again after it broke. */
+int h2_client_new(const struct h2_target *target, struct h2_client **ret, struct error *err);
+void h2_client_free(struct h2_client *c); /* NULL-safe; ends open streams with -ECONNRESET */
+
+struct h2_request {
+	const char *method, *path;
+	const struct h2_header *headers; /* ended by name NULL, or NULL */
+	const void *body;
+	size_t body_len;
+};
+
+struct h2_response {
+	int status;
+	struct h2_header *headers; /* ended by name NULL */
+	struct buf body;
+};
+void h2_response_done(struct h2_response *r);
+const char *h2_response_header(const struct h2_response *r, const char *name);
+
+/* A whole exchange. -ETIMEDOUT, -ECONNREFUSED, -ECONNRESET, …; any HTTP status is a success here. */
+int h2_client_call(struct h2_client *c, const struct h2_request *req, int timeout_ms, struct h2_response *ret,
+		   struct error *err);
+
+/* A response that goes on (a watch). */
+struct h2_stream;
+int h2_stream_open(struct h2_client *c, const struct h2_request *req, int timeout_ms, struct h2_stream **ret,
+		   int *ret_status, struct error *err);
+/* Some bytes; 0 at the end of the stream; -ETIMEDOUT when nothing came in time (the stream lives on). */
+ssize_t h2_stream_read(struct h2_stream *s, void *data, size_t size, int timeout_ms);
+/* Makes a blocked read return -ECANCELED, from any thread. */
+void h2_stream_cancel(struct h2_stream *s);
+void h2_stream_close(struct h2_stream *s); /* resets the stream where it has not ended; NULL-safe */
+
+/* ---- server ---------------------------------------------------------------------------- */
+
+struct h2_call; /* one request being answered; reference-counted, so that a watch can outlive its handler */
+
+struct h2_peer {
+	bool is_unix;
+	uid_t uid;   /* SO_PEERCRED, for unix sockets */
+	pid_t pid;
+};
+
+/* Runs on a worker thread; answers with h2_call_reply, or h2_call_start … h2_call_end (perhaps later). */
+typedef void (*h2_handler)(struct h2_call *call, void *userdata);
+
+struct h2_listen {
+	const char *unix_path; /* made with mode 0666: tokens decide, not the file */
+	int tcp_port;          /* on 127.0.0.1 with TLS; 0: any free port; -1: none */
+	const char *cert_pem, *key_pem;
+	int workers;           /* handler threads */
+	size_t max_body;       /* larger bodies are answered 413 */
+};
+
+struct h2_server;
+int h2_server_start(const struct h2_listen *listen, h2_handler handler, void *userdata, struct h2_server **ret,
+		    struct error *err);
+int h2_server_port(const struct h2_server *s);
+/* Ends all calls and threads; handlers that still run are waited for. */
+void h2_server_free(struct h2_server *s);
+
+const char *h2_call_method(const struct h2_call *c);
+const char *h2_call_path(const struct h2_call *c);  /* with its query, undecoded */
+const char *h2_call_header(const struct h2_call *c, const char *name);
+const void *h2_call_body(const struct h2_call *c, size_t *ret_len);
+const struct h2_peer *h2_call_peer(const struct h2_call *c);
+
+/* The whole answer; headers ended by name NULL, copied. */
+void h2_call_reply(struct h2_call *c, int status, const struct h2_header *headers, const void *body, size_t len);
+/* An answer in parts. Write never blocks: -EPIPE when the peer is gone, -ENOBUFS when it reads too
+ * slowly (more than 4 MiB unsent): end the call then. */
+void h2_call_start(struct h2_call *c, int status, const struct h2_header *headers);
+int h2_call_write(struct h2_call *c, const void *data, size_t len);
+void h2_call_end(struct h2_call *c, const struct h2_header *trailers);
+bool h2_call_gone(const struct h2_call *c);
+/* Called once on the I/O thread when the peer goes away before the end; must not block. */
+void h2_call_on_gone(struct h2_call *c, void (*fn)(struct h2_call *c, void *userdata), void *userdata);
+struct h2_call *h2_call_ref(struct h2_call *c);
+void h2_call_unref(struct h2_call *c);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/error.h"
+#include "base/json.h"
+
+#include <stdint.h>
+
+/*
+ * Planning for GlusterFS: a pure function from what is declared and reported to what should be.
+ * No I/O, no clock, no randomness: the same input gives the same output, so that a plan that was
+ * interrupted is found again. docs/development.md, "Objects", has the JSON.
+ */
+enum volume_layout { LAYOUT_NONE, LAYOUT_REPLICATE, LAYOUT_ARBITER, LAYOUT_DISPERSE };
+
+struct volume_type {
+	enum volume_layout layout;
+	int bricks;      /* in a set: 1, N, 3 (2 data + arbiter), D+R */
+	int data;        /* how many bricks' worth of data a set holds: 1, 1, 1, D */
+	int redundancy;  /* bricks that may be lost */
+};
+/* "replicate:3" (also "replica:3"), "disperse:4:2", "arbiter" (replica 3 with one arbiter), "none". */
+int volume_type_parse(const char *text, struct volume_type *ret, struct error *err);
+
+struct plan_input {
+	const char *deployment;
+	const char *volume_type;
+	double overcommit;
+	const json_t *nodes;   /* array of StorageNode, those of this deployment */
+	const json_t *pools;   /* array of StoragePool, likewise */
+	int64_t epoch;
+};
+
+struct plan_output {
+	json_t *pools;      /* array of {"name", "spec", "action": "create"|"change"|"keep"|"delete", "why"} */
+	json_t *node_plans; /* object: StorageNode name to its status.plan */
+	json_t *findings;   /* array of {"node", "device"?, "reason", "message"}: why something is not used, and what to do */
+	json_t *steps;      /* array of strings for people: what carrying this out would do, in order */
+};
+
+int glusterfs_plan(const struct plan_input *in, struct plan_output *ret, struct error *err);
+void plan_output_done(struct plan_output *p);
+
+/* Stable id of a brick: "b-" and 12 hex digits of xxh64 over the StorageNode's uid and the device or directory. */
+void brick_id(const char *node_uid, const char *source, char id[static 16]);
