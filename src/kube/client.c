@@ -83,11 +83,12 @@ static int exchange(struct kube_http *h, const struct request *r, int timeout_ms
 		return transport_error(h, rc, r->what, err);
 	}
 	if (answer.status >= 200 && answer.status < 300) {
-		rc = json_parse(answer.body.data ? answer.body.data : "", answer.body.len, ret, err);
+		rc = json_parse(answer.body.data ? answer.body.data : "", answer.body.len, ret,
+				err);
 		return rc < 0 ? error_set(err, EAGAIN,
 					  "cannot %s: the API at %s answered with what is not JSON",
-					  r->what, h->where) :
-				0;
+					  r->what, h->where)
+			      : 0;
 	}
 	if (answer.status == 429 || answer.status == 503) {
 		after = h2_response_header(&answer, "retry-after");
@@ -202,7 +203,7 @@ static int list_pages(struct kube_http *h, const struct list *l, char **ret_vers
 
 		if (rc < 0)
 			return rc;
-		json_array_foreach(json_object_get(page, "items"), i, item) {
+		json_array_foreach (json_object_get(page, "items"), i, item) {
 			name_kind(l->kind, item);
 			rc = l->fn(item, l->userdata);
 			if (rc)
@@ -366,16 +367,17 @@ int kube_connect(const struct kube_config *config, struct kube **ret, struct err
 	int rc;
 
 	if (!config->unix_path && !config->host)
-		return error_set(err, EINVAL, "the API's address is not known: neither a socket "
-					      "nor a host is configured");
+		return error_set(err, EINVAL,
+				 "the API's address is not known: neither a socket "
+				 "nor a host is configured");
 	rc = h2_client_new(&target, &h2, err);
 	if (rc < 0)
 		return rc;
 	h = xcalloc(1, sizeof(*h));
 	h->kube = (struct kube){ .ops = &http_ops, .clock = &clock_real };
 	h->h2 = h2;
-	h->where = config->unix_path ? xstrdup(config->unix_path) :
-				       xasprintf("%s:%d", config->host, config->port);
+	h->where = config->unix_path ? xstrdup(config->unix_path)
+				     : xasprintf("%s:%d", config->host, config->port);
 	h->manager = xstrdup(config->manager ? config->manager : "quartermaster");
 	h->ns = xstrdup(config->ns ? config->ns : "default");
 	h->timeout_ms = config->timeout_ms > 0 ? config->timeout_ms : CALL_TIMEOUT_MS;

@@ -52,7 +52,7 @@ void http_watch_cancel(struct kube_watch *w);
 void http_watch_close(struct kube_watch *w);
 
 /*
- * The lines of a watch, apart from where they come from. Bytes are fed as they arrive; 1: an event;
+ * lines.c: the lines of a watch, apart from where they come from. Bytes are fed as they arrive; 1: an event;
  * 0: more bytes are needed; -EIDRM or another error that the server reported, -EPROTO for what is no event.
  */
 struct watch_lines {

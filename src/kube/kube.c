@@ -52,7 +52,7 @@ int kube_list_each(struct kube *k, const struct kind *kind, const char *ns,
 	rc = kube_list(k, kind, ns, sel, &items, &version, err);
 	if (rc < 0)
 		return rc;
-	json_array_foreach(items, i, item) {
+	json_array_foreach (items, i, item) {
 		rc = fn(item, userdata);
 		if (rc)
 			return rc;
@@ -77,8 +77,8 @@ int kube_update(struct kube *k, const struct kind *kind, const json_t *object, j
 	return finish(k->ops->update(k, kind, NULL, object, &result, err), result, ret);
 }
 
-int kube_update_status(struct kube *k, const struct kind *kind, const json_t *object,
-		       json_t **ret, struct error *err)
+int kube_update_status(struct kube *k, const struct kind *kind, const json_t *object, json_t **ret,
+		       struct error *err)
 {
 	json_t *result = NULL;
 

@@ -30,7 +30,7 @@ static const json_t *named(const json_t *list, const char *name, const char *key
 	size_t i;
 	const json_t *item;
 
-	json_array_foreach(list, i, item) {
+	json_array_foreach (list, i, item) {
 		if (streq(jstr(item, "name"), name))
 			return json_object_get(item, key);
 	}
@@ -115,14 +115,16 @@ static int parse_server(const char *path, const char *server, struct kube_config
 		rest = after;
 	}
 	if (!end || end == host || port == 0 || port > 65535 || (*rest && !streq(rest, "/")))
-		return error_set(err, EINVAL, "%s: the server \"%s\" is not of the form "
-					      "https://HOST:PORT",
+		return error_set(err, EINVAL,
+				 "%s: the server \"%s\" is not of the form "
+				 "https://HOST:PORT",
 				 path, server);
 	c->host = xstrndup(host, (size_t)(end - host));
 	c->port = (int)port;
 	if (!tls && !is_loopback(c->host))
-		return error_set(err, EINVAL, "%s: a token is not sent to %s without TLS; use an "
-					      "https URL",
+		return error_set(err, EINVAL,
+				 "%s: a token is not sent to %s without TLS; use an "
+				 "https URL",
 				 path, c->host);
 	*ret_tls = tls;
 	return 0;
@@ -132,21 +134,23 @@ static int load_cluster(const char *path, const json_t *cluster, struct kube_con
 			struct error *err)
 {
 	const char *server = jstr(cluster, "server");
-	const char *socket_path = jstr(
-		named(json_object_get(cluster, "extensions"), SOCKET_EXTENSION, "extension"), "path");
+	const char *socket_path =
+		jstr(named(json_object_get(cluster, "extensions"), SOCKET_EXTENSION, "extension"),
+		     "path");
 	struct stat st;
 	size_t len;
-	bool tls;
+	bool tls = false;
 	int rc;
 
 	if (socket_path && stat(socket_path, &st) == 0 && S_ISSOCK(st.st_mode))
 		c->unix_path = xstrdup(socket_path);
 	if (!server)
-		return c->unix_path ? 0 :
-				      error_set(err, EINVAL, "%s: the cluster has no server", path);
+		return c->unix_path ? 0
+				    : error_set(err, EINVAL, "%s: the cluster has no server", path);
 	if (jbool(cluster, "insecure-skip-tls-verify"))
-		return error_set(err, EINVAL, "%s: insecure-skip-tls-verify is not supported; give "
-					      "certificate-authority-data instead",
+		return error_set(err, EINVAL,
+				 "%s: insecure-skip-tls-verify is not supported; give "
+				 "certificate-authority-data instead",
 				 path);
 	rc = parse_server(path, server, c, &tls, err);
 	if (rc < 0 || !tls)
@@ -163,8 +167,9 @@ static int load_user(const char *path, const json_t *user, struct kube_config *c
 	int rc;
 
 	if (jget(user, "exec") || jget(user, "auth-provider"))
-		return error_set(err, EOPNOTSUPP, "%s: users that run a command for their "
-						  "credentials are not supported; use a token",
+		return error_set(err, EOPNOTSUPP,
+				 "%s: users that run a command for their "
+				 "credentials are not supported; use a token",
 				 path);
 	if (token_file)
 		c->token_file = beside(path, token_file);
@@ -216,8 +221,7 @@ static char *default_path(void)
 			return TAKE_PTR(path);
 		env += len + 1;
 	}
-	return xasprintf("%s/admin.kubeconfig",
-			 state && *state ? state : "/var/lib/quartermaster");
+	return xasprintf("%s/admin.kubeconfig", state && *state ? state : "/var/lib/quartermaster");
 }
 
 int kube_config_load(const char *path, struct kube_config *ret, struct error *err)
@@ -230,8 +234,9 @@ int kube_config_load(const char *path, struct kube_config *ret, struct error *er
 	int rc = file_read(chosen, 4 << 20, &text, &len, err);
 
 	if (rc == -ENOENT && !path)
-		return error_set(err, ENOENT, "there is no %s: start the store with \"quartermaster "
-					      "up\", or set KUBECONFIG",
+		return error_set(err, ENOENT,
+				 "there is no %s: start the store with \"quartermaster "
+				 "up\", or set KUBECONFIG",
 				 chosen);
 	if (rc < 0)
 		return rc;

@@ -64,8 +64,8 @@ static int list(struct reflector *r, struct error *err)
 	int rc;
 
 	cache_list_begin(r->cache);
-	rc = kube_list_each(r->kube, r->cache->kind, r->ns, &r->cache->selector, listed, r, &version,
-			    err);
+	rc = kube_list_each(r->kube, r->cache->kind, r->ns, &r->cache->selector, listed, r,
+			    &version, err);
 	if (rc < 0)
 		return rc;
 	cache_list_end(r->cache, version);

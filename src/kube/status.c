@@ -33,8 +33,7 @@ int status_errno(int http_status, const json_t *status)
 	}
 }
 
-int status_error(int http_status, const char *body, size_t len, const char *what,
-		 struct error *err)
+int status_error(int http_status, const char *body, size_t len, const char *what, struct error *err)
 {
 	cleanup_json json_t *status = NULL;
 	const char *message;
@@ -53,12 +52,13 @@ int status_error(int http_status, const char *body, size_t len, const char *what
 int transport_error(const struct kube_http *h, int rc, const char *what, struct error *err)
 {
 	if (rc == -ETIMEDOUT)
-		return error_set(err, ETIMEDOUT,
-				 "cannot %s: the API at %s did not answer in time", what, h->where);
-	if (rc == -ECONNREFUSED || rc == -ENOENT)
-		return error_set(err, EAGAIN,
-				 "cannot %s: nothing listens on the API's address %s; is it running?",
+		return error_set(err, ETIMEDOUT, "cannot %s: the API at %s did not answer in time",
 				 what, h->where);
-	return error_set(err, EAGAIN, "cannot %s: the connection to the API at %s failed: %s",
-			   what, h->where, strerror(-rc));
+	if (rc == -ECONNREFUSED || rc == -ENOENT)
+		return error_set(
+			err, EAGAIN,
+			"cannot %s: nothing listens on the API's address %s; is it running?", what,
+			h->where);
+	return error_set(err, EAGAIN, "cannot %s: the connection to the API at %s failed: %s", what,
+			 h->where, strerror(-rc));
 }
