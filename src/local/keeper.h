@@ -5,7 +5,7 @@
 
 /*
  * Keeps programs running: each is watched by a pidfd (so it may have been started by somebody
- * who is gone) and started again when it ends, at once the first time, with a growing pause
+ * who is gone) and started again when it ends: at once when it had lived for a while, with a growing pause
  * (to 30 s) while it keeps ending early. One thread; nothing polls.
  */
 struct keeper;
