@@ -22,14 +22,17 @@
  */
 struct ledger; /* ledger.h: what is promised of each pool */
 
-struct operator {
-	const char *deployment;  /* names the StorageStatus, the StorageClass and, with -<n>, the pools */
-	const char *ns;          /* where its StorageNodes, StoragePools and StorageStatus are */
-	const char *type;        /* "glusterfs" */
+struct operator
+{
+	const char *
+		deployment; /* names the StorageStatus, the StorageClass and, with -<n>, the pools */
+	const char *ns; /* where its StorageNodes, StoragePools and StorageStatus are */
+	const char *type; /* "glusterfs" */
 	const char *volume_type; /* "replicate:3", see systems/glusterfs/plan.h */
-	double overcommit;       /* promised sizes stay within capacity times this */
-	const char *reclaim;     /* "Delete", "Retain" or "archive": what the class gets when it is made */
-	bool binder;             /* bind claims ourselves: there is no controller manager */
+	double overcommit; /* promised sizes stay within capacity times this */
+	const char
+		*reclaim; /* "Delete", "Retain" or "archive": what the class gets when it is made */
+	bool binder; /* bind claims ourselves: there is no controller manager */
 	struct platform *platform;
 	struct workers *workers;
 	/* Whether we hold the lease operator-<deployment> now, and its epoch. */
@@ -42,8 +45,8 @@ struct operator {
 extern const struct controller *const operator_controllers[]; /* ended by NULL */
 
 /* Makes the parts that live in memory only; operator_done frees them. The strings are borrowed. */
-void operator_init(struct operator *op);
-void operator_done(struct operator *op);
+void operator_init(struct operator* op);
+void operator_done(struct operator* op);
 
 /* For runner_options.project: drops what no loop reads, so that the caches stay small. */
 void operator_project(const struct kind *kind, json_t *object);
@@ -53,7 +56,7 @@ void operator_project(const struct kind *kind, json_t *object);
 #define QM_LABEL_DEPLOYMENT QM_PREFIX "deployment"
 #define QM_LABEL_CLUSTER QM_PREFIX "cluster"
 #define QM_LABEL_POOL QM_PREFIX "pool"
-#define QM_ANNOTATION_POOL QM_PREFIX "pool"       /* claim: the pool chosen for it */
+#define QM_ANNOTATION_POOL QM_PREFIX "pool" /* claim: the pool chosen for it */
 #define QM_ANNOTATION_RECLAIM QM_PREFIX "reclaim" /* class, volume: "archive" */
 #define QM_ANNOTATION_WAITING QM_PREFIX "waiting" /* claim: why it is still Pending */
 #define QM_FINALIZER_NODE QM_PREFIX "node"
