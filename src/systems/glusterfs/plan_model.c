@@ -251,6 +251,7 @@ static void pool_take_sources(struct plan_model *m, struct plan_pool *p)
 				n->name, s->pool->name, p->name);
 			if (!p->deleting && !jstr(p->object, "status", "volumeId")) {
 				p->action = "delete";
+				free(p->why);
 				p->why = xasprintf("%s of node %s belongs to pool %s", s->name,
 						   n->name, s->pool->name);
 			}
