@@ -23,6 +23,7 @@ struct workers_options {
 	const char *log_dir;
 	int max; /* 0: 8 */
 	int idle_ms; /* 0: 30000 */
+	int deadline_ms; /* of a call; 0: 30000 */
 };
 
 /* Replaceable in the simulation. All are idempotent. name is the PV's name, [a-z0-9-] only. */

@@ -44,7 +44,7 @@ struct worker {
 struct worker_manager {
 	struct workers base;
 	char *program, *log_dir;
-	int max, idle_ms;
+	int max, idle_ms, deadline_ms;
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* a call is done, or a place is free */
 	struct worker *workers;
@@ -205,10 +205,11 @@ static void hung(struct worker_manager *m, const char *pool, const struct call *
 		at = at->next;
 	if (!at)
 		return;
-	log_warn("pool %s gave no answer for %d s: its worker is killed", pool, DEADLINE_MS / 1000);
+	log_warn("pool %s gave no answer for %d s: its worker is killed", pool,
+		 m->deadline_ms / 1000);
 	cleanup_free char *message =
 		xasprintf("pool %s gave no answer for %d s; are its bricks online?", pool,
-			  DEADLINE_MS / 1000);
+			  m->deadline_ms / 1000);
 	end_worker(m, w, -ETIMEDOUT, message);
 }
 
@@ -219,7 +220,7 @@ static int call_worker(struct workers *base, const struct worker_pool *pool, jso
 	struct worker_manager *m = (struct worker_manager *)base;
 	struct call c = { 0 };
 	struct worker *w;
-	int64_t deadline = now_ms() + DEADLINE_MS;
+	int64_t deadline = now_ms() + m->deadline_ms;
 
 	pthread_mutex_lock(&m->lock);
 	int rc = get_worker(m, pool, deadline, &w, err);
@@ -438,6 +439,7 @@ int workers_start(const struct workers_options *options, struct workers **ret, s
 	m->log_dir = xstrdup(options->log_dir);
 	m->max = options->max > 0 && options->max < MAX_WORKERS * 4 ? options->max : MAX_WORKERS;
 	m->idle_ms = options->idle_ms > 0 ? options->idle_ms : IDLE_MS;
+	m->deadline_ms = options->deadline_ms > 0 ? options->deadline_ms : DEADLINE_MS;
 	m->wake_fd = fd;
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_condattr_t attr;
