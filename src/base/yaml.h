@@ -6,7 +6,8 @@
 /*
  * YAML (and so JSON) text to JSON documents. Every mapping and scalar remembers its line, so that
  * a later complaint about a field can name it. Limits: 4 MiB of text, 64 levels, 100,000 nodes
- * after aliases are expanded (a YAML bomb is refused, not expanded). Duplicate keys are refused.
+ * and 16 MiB of strings after aliases are expanded (a YAML bomb is refused, not expanded).
+ * Duplicate keys, merge keys (<<) and NUL characters are refused.
  * Scalars follow the YAML 1.2 core schema; what is quoted is a string.
  */
 struct yaml_doc {
