@@ -91,7 +91,6 @@ static void on_end(void *userdata, const char *name)
 	struct document *d = userdata;
 	char *slash;
 
-	buf_add(&d->text, "", 0);
 	if (d->text.data)
 		d->text.data[d->text.len] = '\0';
 	reply_leaf(d, d->text.data ? d->text.data : "");
