@@ -24,7 +24,7 @@ struct agent {
 void agent_init(struct agent *a);
 void agent_done(struct agent *a);
 
-/* r->app is the struct agent. Keys: the StorageNode's, a StoragePool's, "NAMESPACE/POOL". */
+/* r->app is the struct agent. Keys: the StorageNode's, a StoragePool's, the name of a pool. */
 extern const struct controller AGENT_NODE;  /* "node" */
 extern const struct controller AGENT_POOL;  /* "pool" */
 extern const struct controller AGENT_QUOTA; /* "quota" */

@@ -132,11 +132,15 @@ static void read_uuid(char uuid[static UUID_TEXT_MAX])
 		snprintf(uuid, UUID_TEXT_MAX, "%.36s", p + 5);
 }
 
-int glusterd_start(const char *config_path, struct glusterd_state *ret, struct error *err)
+int glusterd_start(const char *config_path, bool start, struct glusterd_state *ret, struct error *err)
 {
 	int rc;
 
 	if (glusterd_pid() == 0) {
+		if (!start) {
+			*ret = (struct glusterd_state){ 0 };
+			return 0;
+		}
 		rc = launch(config_path, err);
 		if (rc < 0)
 			return rc;

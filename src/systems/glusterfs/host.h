@@ -101,9 +101,9 @@ struct node_host_ops {
 	int (*record_list)(struct node_host *h, const char *prefix, struct strv *ret, struct error *err);
 
 	/* ---- glusterd and brick processes ---- */
-	/* Sees to it that glusterd runs and answers; it outlives the agent. Afterwards `changed` is called when
-	 * it or a brick process of this node ends. */
-	int (*glusterd_ensure)(struct node_host *h, struct glusterd_state *ret, struct error *err);
+	/* Finds glusterd and, with start, sees to it that it runs and answers; it outlives the agent. Afterwards
+	 * `changed` is called when it or a brick process of this node ends. */
+	int (*glusterd_ensure)(struct node_host *h, bool start, struct glusterd_state *ret, struct error *err);
 	int (*brick_usage)(struct node_host *h, const char *volume, const char *path, struct brick_usage *ret,
 			   struct error *err);
 

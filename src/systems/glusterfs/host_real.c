@@ -160,7 +160,7 @@ static int real_record_list(struct node_host *h, const char *prefix, struct strv
 }
 
 /* ---- glusterd ------------------------------------------------------------------------------ */
-static int real_glusterd_ensure(struct node_host *h, struct glusterd_state *ret, struct error *err)
+static int real_glusterd_ensure(struct node_host *h, bool start, struct glusterd_state *ret, struct error *err)
 {
 	cleanup_free char *config = xasprintf("%s/glusterd.vol", real(h)->dir);
 	struct glusterd_state state;
@@ -171,7 +171,7 @@ static int real_glusterd_ensure(struct node_host *h, struct glusterd_state *ret,
 		if (rc < 0)
 			return error_prefix(err, "Is GlusterFS (glusterfs-server) installed on this node?");
 	}
-	rc = glusterd_start(config, &state, err);
+	rc = glusterd_start(config, start, &state, err);
 	if (rc < 0)
 		return rc;
 	snprintf(state.version, sizeof(state.version), "%s", real(h)->version);

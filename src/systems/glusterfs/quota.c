@@ -157,7 +157,7 @@ static int walk_entry(int dir, const char *name, uint32_t id, int depth)
 {
 	cleanup_close int fd = -1;
 	struct stat st;
-	uint32_t project;
+	uint32_t project = 0;
 	int rc;
 
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -195,7 +195,7 @@ static int walk(int fd, uint32_t id, int depth)
 static int project_ensure(int fd, uint32_t *ret)
 {
 	struct fs_disk_quota q;
-	uint32_t id;
+	uint32_t id = 0;
 	int rc = project_of(fd, &id);
 
 	if (rc == 0 && id == 0 && (rc = project_choose(fd, &id)) == 0)
