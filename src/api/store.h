@@ -44,7 +44,14 @@ struct store_write {
 	const char *subresource;   /* NULL, "status" */
 	const char *manager;       /* fieldManager */
 	bool dry_run, strict, force;
-	const char *patch_type;    /* content type of a patch */
+	const char *patch_type;    /* content type of a patch; NULL: by JSON type (array: JSON patch), else merge */
+	/* All below may be NULL. */
+	char **ret_warning;        /* where not strict: what strict would have refused (caller frees) */
+	json_t **ret_status;       /* after a failure: the metav1.Status that tells it (new reference) */
+	/* A last word before anything is written, inside the transaction: old is NULL on create, new is
+	 * NULL on delete. A negative result with a message forbids the write (403). */
+	int (*guard)(const json_t *old, const json_t *new, void *userdata, struct error *err);
+	void *guard_data;
 };
 int store_create(struct store *s, const struct store_write *w, const json_t *object, json_t **ret, struct error *err);
 int store_update(struct store *s, const struct store_write *w, const json_t *object, json_t **ret, struct error *err);
