@@ -68,7 +68,7 @@ static bool blocks(const json_t *object, const char *owner_uid)
 	const json_t *ref;
 	size_t i;
 
-	json_array_foreach(jget(object, "metadata", "ownerReferences"), i, ref)
+	json_array_foreach (jget(object, "metadata", "ownerReferences"), i, ref)
 		if (streq(jstr(ref, "uid"), owner_uid) && jbool(ref, "blockOwnerDeletion"))
 			return true;
 	return false;
@@ -151,7 +151,7 @@ static int advance_deletion(struct op *op, const struct name *n)
 
 	if (rc < 0)
 		return rc == -ENOENT ? 0 : rc;
-	json_array_foreach(jget(old.object, "metadata", "finalizers"), i, item)
+	json_array_foreach (jget(old.object, "metadata", "finalizers"), i, item)
 		if (streq(json_string_value(item), "foregroundDeletion"))
 			break;
 	if (i < json_array_size(jget(old.object, "metadata", "finalizers"))) {
