@@ -13,12 +13,19 @@
 static json_t *ownable(const struct kind *kind, const json_t *object, const char *subresource)
 {
 	static const char *const top[] = { "apiVersion", "kind" };
-	static const char *const meta[] = {
-		"name",		     "generateName",  "namespace",		   "uid",
-		"resourceVersion",   "generation",    "creationTimestamp",	   "managedFields",
-		"deletionTimestamp", "selfLink",      "deletionGracePeriodSeconds"
-	};
-	json_t *o = json_copy((json_t *)object), *m = json_copy(json_object_get(object, "metadata"));
+	static const char *const meta[] = { "name",
+					    "generateName",
+					    "namespace",
+					    "uid",
+					    "resourceVersion",
+					    "generation",
+					    "creationTimestamp",
+					    "managedFields",
+					    "deletionTimestamp",
+					    "selfLink",
+					    "deletionGracePeriodSeconds" };
+	json_t *o = json_copy((json_t *)object),
+	       *m = json_copy(json_object_get(object, "metadata"));
 	cleanup_json json_t *status = NULL;
 
 	for (size_t i = 0; i < ARRAY_SIZE(top); i++)
@@ -45,7 +52,8 @@ static bool is_entry(const json_t *entry, const char *manager, const char *opera
 {
 	const char *sub = jstr(entry, "subresource");
 
-	return streq(jstr(entry, "manager"), manager) && streq(jstr(entry, "operation"), operation) &&
+	return streq(jstr(entry, "manager"), manager) &&
+	       streq(jstr(entry, "operation"), operation) &&
 	       streq(sub ? sub : "", subresource ? subresource : "");
 }
 
@@ -77,7 +85,7 @@ static json_t *entry_of(struct op *op, json_t *entries, const char *operation)
 	json_t *e;
 	size_t i;
 
-	json_array_foreach(entries, i, e)
+	json_array_foreach (entries, i, e)
 		if (is_entry(e, op->w->manager, operation, op->w->subresource))
 			return e;
 	e = entry_new(op, op->w->manager, operation, op->w->subresource);
@@ -100,7 +108,7 @@ static void disown(struct op *op, json_t *entries, const json_t *except, const j
 
 	if (!set)
 		return;
-	json_array_foreach(entries, i, e) {
+	json_array_foreach (entries, i, e) {
 		const json_t *fields = json_object_get(e, "fieldsV1");
 		json_t *left = e == except ? NULL : fieldset_minus(fields, set);
 
@@ -159,10 +167,11 @@ static void add_conflicts(struct op *op, const json_t *entry, const json_t *clas
 			  struct strv *lines)
 {
 	struct strv paths = { 0 };
-	cleanup_free char *who = xasprintf("conflict with \"%s\"%s%s using %s", jstr(entry, "manager"),
-					   jstr(entry, "subresource") ? " with subresource " : "",
-					   jstr(entry, "subresource") ? jstr(entry, "subresource") : "",
-					   jstr(entry, "apiVersion"));
+	cleanup_free char *who =
+		xasprintf("conflict with \"%s\"%s%s using %s", jstr(entry, "manager"),
+			  jstr(entry, "subresource") ? " with subresource " : "",
+			  jstr(entry, "subresource") ? jstr(entry, "subresource") : "",
+			  jstr(entry, "apiVersion"));
 
 	fieldset_paths(clash, "", &paths);
 	for (size_t i = 0; i < paths.count; i++) {
@@ -186,7 +195,7 @@ static int check_conflicts(struct op *op, const json_t *entries, const json_t *o
 	size_t i;
 	int rc = 0;
 
-	json_array_foreach(entries, i, e) {
+	json_array_foreach (entries, i, e) {
 		cleanup_json json_t *clash =
 			e == ours ? NULL : fieldset_both(changed, json_object_get(e, "fieldsV1"));
 
@@ -210,8 +219,9 @@ static json_t *abandoned(const json_t *entries, const json_t *ours, const json_t
 	const json_t *e;
 	size_t i;
 
-	json_array_foreach(entries, i, e) {
-		json_t *next = e == ours ? NULL : fieldset_minus(left, json_object_get(e, "fieldsV1"));
+	json_array_foreach (entries, i, e) {
+		json_t *next =
+			e == ours ? NULL : fieldset_minus(left, json_object_get(e, "fieldsV1"));
 
 		if (e == ours)
 			continue;
@@ -320,9 +330,10 @@ int object_apply(struct op *op, const json_t *given, json_t **ret)
 	if (!jstr(config, "metadata", "name"))
 		jset(config, json_string(op->name), "metadata", "name");
 	if (!streq(jstr(config, "metadata", "name"), op->name))
-		return op_refuse(op, FAULT_BAD_REQUEST, NULL,
-				 "the name of the object does not match the name on the URL (%.253s)",
-				 op->name);
+		return op_refuse(
+			op, FAULT_BAD_REQUEST, NULL,
+			"the name of the object does not match the name on the URL (%.253s)",
+			op->name);
 	op->applying = true;
 	rc = row_load(op, op->kind, op->ns, op->name, &old);
 	if (rc == -ENOENT) {

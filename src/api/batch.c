@@ -84,7 +84,8 @@ int batch_commit(struct store *s)
 	if (rc >= 0)
 		rc = db_run(db_statement(&s->writer, SQL_COMMIT), NULL);
 	if (rc < 0) {
-		log_err("The store could not be written: %s; check the disk", sqlite3_errmsg(s->writer.db));
+		log_err("The store could not be written: %s; check the disk",
+			sqlite3_errmsg(s->writer.db));
 		s->pruned = pruned;
 		s->history_bytes = bytes;
 	}
@@ -161,9 +162,10 @@ static int op_settle(struct op *op, int rc)
 		pthread_cond_wait(&s->batch_done, &s->lock);
 	if (b->result < 0 && rc >= 0) {
 		op->fault = FAULT_INTERNAL;
-		rc = error_set(op->err, EAGAIN,
-			       "The change was not stored because the disk refused it: check its free "
-			       "space and health, then try again");
+		rc = error_set(
+			op->err, EAGAIN,
+			"The change was not stored because the disk refused it: check its free "
+			"space and health, then try again");
 	}
 	batch_unref(b);
 	return rc;
@@ -174,8 +176,8 @@ int op_end(struct op *op, int rc)
 	struct store *s = op->s;
 
 	rc = op_settle(op, rc);
-	if (s->collect)
-		pthread_cond_broadcast(&s->work);
+	if (s->collect && s->on_work)
+		s->on_work(s->on_work_data);
 	pthread_mutex_unlock(&s->lock);
 	if (rc < 0 && op->w->ret_status)
 		*op->w->ret_status = status_failure(op->fault, error_text(op->err, rc), op->kind,
@@ -196,10 +198,10 @@ int op_refuse(struct op *op, enum fault fault, const char *field, const char *fo
 	op->fault = fault;
 	if (fault == FAULT_INVALID) {
 		bool prefixed = field && str_has_prefix(text, field);
-		json_t *cause = json_pack("{s:s, s:s, s:s}", "reason", "FieldValueInvalid", "message",
-					  prefixed ? text + strlen(field) + strspn(text + strlen(field), ": ") :
-						     text,
-					  "field", field ? field : "");
+		json_t *cause = json_pack(
+			"{s:s, s:s, s:s}", "reason", "FieldValueInvalid", "message",
+			prefixed ? text + strlen(field) + strspn(text + strlen(field), ": ") : text,
+			"field", field ? field : "");
 		char resource[RESOURCE_MAX];
 
 		if (!op->causes)

@@ -126,7 +126,8 @@ static void take_event(const struct kube_event *event, void *userdata)
 	struct kube_watch *w = userdata;
 	struct item *i = xcalloc(1, sizeof(*i));
 
-	i->event = (struct kube_event){ .type = event->type, .object = json_deep_copy(event->object) };
+	i->event =
+		(struct kube_event){ .type = event->type, .object = json_deep_copy(event->object) };
 	pthread_mutex_lock(&w->lock);
 	w->over |= w->count >= UNREAD_MAX;
 	if (w->over) {

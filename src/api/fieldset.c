@@ -31,15 +31,17 @@ static json_t *combine(enum combine how, const json_t *a, const json_t *b, bool 
 	json_t *node = json_object(), *v;
 	const char *key;
 
-	json_object_foreach((json_t *)a, key, v) {
-		json_t *c = streq(key, ".") ? NULL : combine(how, v, json_object_get(b, key), false);
+	json_object_foreach ((json_t *)a, key, v) {
+		json_t *c =
+			streq(key, ".") ? NULL : combine(how, v, json_object_get(b, key), false);
 
 		if (c)
 			json_object_set_new(node, key, c);
 	}
-	json_object_foreach((json_t *)b, key, v) {
-		json_t *c = streq(key, ".") || json_object_get(a, key) ? NULL :
-									 combine(how, NULL, v, false);
+	json_object_foreach ((json_t *)b, key, v) {
+		json_t *c = streq(key, ".") || json_object_get(a, key)
+				    ? NULL
+				    : combine(how, NULL, v, false);
 
 		if (c)
 			json_object_set_new(node, key, c);
@@ -71,8 +73,8 @@ json_t *fieldset_both(const json_t *a, const json_t *b)
 /* "k:{\"type\":\"Ready\"}" for an item of a list with a key, "v:\"x\"" for one of a set. */
 static char *item_name(const char *key, const json_t *item)
 {
-	cleanup_json json_t *id = key ? json_pack("{s:O?}", key, json_object_get(item, key)) :
-					json_incref((json_t *)item);
+	cleanup_json json_t *id = key ? json_pack("{s:O?}", key, json_object_get(item, key))
+				      : json_incref((json_t *)item);
 	cleanup_free char *text = json_dumps(id, JSON_COMPACT | JSON_ENCODE_ANY);
 
 	return xasprintf("%c:%s", key ? 'k' : 'v', text ? text : "");
@@ -97,7 +99,7 @@ static json_t *node_of(const struct field *f, const json_t *v)
 	node = json_object();
 	if (!is_list_by_item(f, v))
 		return node;
-	json_array_foreach(v, i, item) {
+	json_array_foreach (v, i, item) {
 		cleanup_free char *name = item_name(typed_list_key(f), item);
 		json_t *child = json_is_object(item) ? node_of(typed_item(f), item) : json_object();
 
@@ -113,7 +115,7 @@ json_t *fieldset_of(const struct field *f, const json_t *object)
 	json_t *set = NULL, *v;
 	const char *key;
 
-	json_object_foreach((json_t *)object, key, v) {
+	json_object_foreach ((json_t *)object, key, v) {
 		cleanup_free char *name = xasprintf("f:%s", key);
 
 		if (!set)
@@ -157,13 +159,13 @@ static void compare_objects(const struct field *f, const json_t *old, const json
 	const char *key;
 	json_t *v;
 
-	json_object_foreach((json_t *)new, key, v) {
+	json_object_foreach ((json_t *)new, key, v) {
 		cleanup_free char *name = xasprintf("f:%s", key);
 
 		compare_members(name, typed_child(f, key), json_object_get(old, key), v, changed,
 				removed);
 	}
-	json_object_foreach((json_t *)old, key, v) {
+	json_object_foreach ((json_t *)old, key, v) {
 		cleanup_free char *name = xasprintf("f:%s", key);
 
 		if (!json_object_get(new, key))
@@ -193,7 +195,7 @@ static void compare_lists(const struct field *f, const json_t *old, const json_t
 	const json_t *item;
 	size_t i;
 
-	json_array_foreach(new, i, item) {
+	json_array_foreach (new, i, item) {
 		cleanup_free char *name = item_name(key, item);
 		const json_t *before = item_like(old, key, item);
 
@@ -202,7 +204,7 @@ static void compare_lists(const struct field *f, const json_t *old, const json_t
 		else
 			add_node(changed, name, as_item(node_of(typed_item(f), item)));
 	}
-	json_array_foreach(old, i, item) {
+	json_array_foreach (old, i, item) {
 		cleanup_free char *name = item_name(key, item);
 
 		if (!item_like(new, key, item))
@@ -244,7 +246,7 @@ static char *path_step(const char *prefix, const char *name)
 		return xasprintf("%s[=%s]", prefix, name + 2);
 	json_parse(name + 2, strlen(name + 2), &id, NULL);
 	buf_puts(&out, prefix);
-	json_object_foreach(id, key, v) {
+	json_object_foreach (id, key, v) {
 		cleanup_free char *text = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY);
 
 		buf_printf(&out, "[%s=%s]", key, text ? text : "");
@@ -258,7 +260,7 @@ void fieldset_paths(const json_t *set, const char *prefix, struct strv *ret)
 	const char *key;
 	json_t *v;
 
-	json_object_foreach((json_t *)set, key, v) {
+	json_object_foreach ((json_t *)set, key, v) {
 		cleanup_free char *path = streq(key, ".") ? NULL : path_step(prefix, key);
 
 		if (!path)
@@ -290,7 +292,7 @@ void fieldset_remove(const struct field *f, json_t *object, const json_t *set)
 	const char *key;
 	json_t *node;
 
-	json_object_foreach((json_t *)set, key, node) {
+	json_object_foreach ((json_t *)set, key, node) {
 		const char *name = key + 2;
 		json_t *v = key[0] == 'f' ? json_object_get(object, name) : NULL;
 		const struct field *child = typed_child(f, name);
@@ -317,15 +319,15 @@ static json_t *merge_lists(const struct field *f, const json_t *live, const json
 	const json_t *item;
 	size_t i;
 
-	json_array_foreach(config, i, item) {
+	json_array_foreach (config, i, item) {
 		int at = typed_find(list, key, key ? json_object_get(item, key) : item);
 
 		if (at < 0)
 			json_array_append_new(list, json_deep_copy(item));
 		else if (key)
-			json_array_set_new(list, (size_t)at,
-					   typed_merge(typed_item(f), json_array_get(list, (size_t)at),
-						       item));
+			json_array_set_new(
+				list, (size_t)at,
+				typed_merge(typed_item(f), json_array_get(list, (size_t)at), item));
 	}
 	return list;
 }
@@ -340,7 +342,7 @@ json_t *typed_merge(const struct field *f, const json_t *live, const json_t *con
 	if (!json_is_object(live) || !json_is_object(config))
 		return json_deep_copy(config);
 	merged = json_deep_copy(live);
-	json_object_foreach((json_t *)config, key, v) {
+	json_object_foreach ((json_t *)config, key, v) {
 		const json_t *there = json_object_get(live, key);
 		const struct field *child = typed_child(f, key);
 

@@ -70,13 +70,13 @@ struct change {
 	const struct kind *kind;
 	int64_t version;
 	char *ns, *name;
-	char *text, *old_text;	  /* old_text: the object before, or NULL */
-	json_t *object, *old;	  /* parsed forms of them, NULL until asked for */
+	char *text, *old_text; /* old_text: the object before, or NULL */
+	json_t *object, *old; /* parsed forms of them, NULL until asked for */
 	struct change *next;
 };
 void change_free(struct change *c);
 json_t *change_object(struct change *c); /* borrowed */
-json_t *change_old(struct change *c);	 /* borrowed, or NULL */
+json_t *change_old(struct change *c); /* borrowed, or NULL */
 
 /* type is what the change is to this watch: an object that stops matching a selector is DELETED. */
 typedef void (*change_fn)(struct change *c, enum kube_event_type type, void *userdata);
@@ -85,17 +85,18 @@ struct store {
 	struct database writer, reader_own, *reader;
 	pthread_mutex_t lock, read_lock_own, *read_lock;
 	pthread_cond_t batch_done;
-	pthread_cond_t work; /* the collector has something to do */
-	atomic_int queued;   /* threads that want the lock in order to write */
+	atomic_int queued; /* threads that want the lock in order to write */
 	struct batch *batch; /* open transaction, or NULL */
 	struct change *pending, **pending_tail; /* of the open transaction */
-	int64_t version;     /* newest given out, committed or not */
+	int64_t version; /* newest given out, committed or not */
 	_Atomic int64_t committed;
-	int64_t pruned;	     /* history up to this version is gone */
+	int64_t pruned; /* history up to this version is gone */
 	int64_t history_bytes;
 	struct store_watch *watches;
-	bool collect;	     /* owner references, namespaces or finalizers need a look */
-	int64_t expire_at;   /* wall time of the next look at Events */
+	bool collect; /* owner references, namespaces or finalizers need a look */
+	void (*on_work)(void *userdata);
+	void *on_work_data;
+	int64_t expire_at; /* wall time of the next look at Events */
 	const struct clock *clock;
 	int history;
 	int64_t event_ttl_ms;
@@ -115,11 +116,11 @@ struct op {
 	const struct store_write *w;
 	const struct kind *kind;
 	const char *ns, *name; /* ns "" for cluster-scoped kinds */
-	enum fault fault;      /* of a failure */
+	enum fault fault; /* of a failure */
 	json_t *causes;
-	bool system;	       /* our own housekeeping: no guard, no managed fields */
-	bool applying;	       /* server-side apply: managed fields are its own business */
-	json_t *applied;       /* managedFields of an object that an apply creates */
+	bool system; /* our own housekeeping: no guard, no managed fields */
+	bool applying; /* server-side apply: managed fields are its own business */
+	json_t *applied; /* managedFields of an object that an apply creates */
 	char name_buf[254];
 	struct batch *batch;
 	struct error *err;
@@ -161,7 +162,7 @@ struct names {
 	struct name {
 		const struct kind *kind;
 		char *ns, *name;
-	} *items;
+	} * items;
 	size_t count;
 };
 /* The rows of a bound statement whose first columns are kind, ns and name. */
@@ -221,10 +222,11 @@ int store_get_text(struct store *s, const struct kind *kind, const char *ns, con
 int watch_start(struct store *s, const struct store_query *q, const char *version, change_fn fn,
 		void *userdata, struct store_watch **ret, struct error *err);
 void watch_deliver(struct store *s, struct change *c); /* with the lock held */
+/* Calls fn with the version up to which everything has been delivered, before anything newer is. */
+void watch_at_version(struct store *s, void (*fn)(int64_t version, void *userdata), void *userdata);
 /* True where somebody watches the kind: a change is worth keeping until the commit. */
 bool watch_wanted(const struct store *s, const struct kind *kind);
 
 /* ---- collect.c ------------------------------------------------------------------------------ */
-/* Waits until there is something to collect, at most timeout_ms. */
-void store_collect_wait(struct store *s, int timeout_ms);
-void store_collect_wake(struct store *s);
+/* fn is called, with the store locked, when store_collect has something to do; it must not block. */
+void store_on_work(struct store *s, void (*fn)(void *userdata), void *userdata);

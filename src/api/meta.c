@@ -19,13 +19,13 @@ void json_drop_nulls(json_t *value)
 	void *next;
 	size_t i;
 
-	json_object_foreach_safe(value, next, key, item) {
+	json_object_foreach_safe (value, next, key, item) {
 		if (json_is_null(item))
 			json_object_del(value, key);
 		else
 			json_drop_nulls(item);
 	}
-	json_array_foreach(value, i, item)
+	json_array_foreach (value, i, item)
 		json_drop_nulls(item);
 }
 
@@ -46,7 +46,7 @@ static const char *new_uid(struct op *op, char buf[static UUID_TEXT_MAX])
 	/* version 4, variant 1 */
 	snprintf(buf, UUID_TEXT_MAX, "%08x-%04x-4%03x-%04x-%012" PRIx64, (unsigned)(a >> 32),
 		 (unsigned)(a >> 16) & 0xffff, (unsigned)a & 0xfff,
-		 0x8000 | ((unsigned)(b >> 48) & 0x3fff), b & 0xffffffffffffULL);
+		 0x8000 | ((unsigned)(b >> 48) & 0x3fff), b & UINT64_C(0xffffffffffff));
 	return buf;
 }
 
@@ -65,8 +65,8 @@ bool meta_has_finalizers(const json_t *object)
 /* Empty maps and lists in metadata are the same as none. */
 static void drop_empty(json_t *metadata)
 {
-	static const char *const keys[] = { "labels", "annotations", "finalizers", "ownerReferences",
-					    "managedFields" };
+	static const char *const keys[] = { "labels", "annotations", "finalizers",
+					    "ownerReferences", "managedFields" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		const json_t *v = json_object_get(metadata, keys[i]);
@@ -84,14 +84,16 @@ static int check_type(struct op *op, json_t *object)
 
 	kind_api_version(op->kind, api_version, sizeof(api_version));
 	if (version && version[0] && !streq(version, api_version))
-		return op_refuse(op, FAULT_BAD_REQUEST, NULL,
-				 "the API version in the data (%.100s) does not match the expected API "
-				 "version (%s)",
-				 version, api_version);
+		return op_refuse(
+			op, FAULT_BAD_REQUEST, NULL,
+			"the API version in the data (%.100s) does not match the expected API "
+			"version (%s)",
+			version, api_version);
 	if (kind && kind[0] && !streq(kind, op->kind->kind))
-		return op_refuse(op, FAULT_BAD_REQUEST, NULL,
-				 "the kind in the data (%.100s) does not match the expected kind (%s)",
-				 kind, op->kind->kind);
+		return op_refuse(
+			op, FAULT_BAD_REQUEST, NULL,
+			"the kind in the data (%.100s) does not match the expected kind (%s)", kind,
+			op->kind->kind);
 	jset(object, json_string(api_version), "apiVersion");
 	jset(object, json_string(op->kind->kind), "kind");
 	return 0;
@@ -105,7 +107,8 @@ int meta_check(struct op *op, json_t *object)
 
 	if (!json_is_object(object))
 		return op_refuse(op, FAULT_BAD_REQUEST, NULL,
-				 "the body is not an object: send one %s as JSON or YAML", op->kind->kind);
+				 "the body is not an object: send one %s as JSON or YAML",
+				 op->kind->kind);
 	if (metadata && !json_is_object(metadata))
 		return op_refuse(op, FAULT_BAD_REQUEST, NULL, "metadata: it must be an object");
 	if (!metadata)
@@ -116,9 +119,10 @@ int meta_check(struct op *op, json_t *object)
 	metadata = json_object_get(object, "metadata");
 	ns = jstr(metadata, "namespace");
 	if (op->kind->namespaced && ns && ns[0] && !streq(ns, op->ns))
-		return op_refuse(op, FAULT_BAD_REQUEST, NULL,
-				 "the namespace of the provided object does not match the namespace sent "
-				 "on the request");
+		return op_refuse(
+			op, FAULT_BAD_REQUEST, NULL,
+			"the namespace of the provided object does not match the namespace sent "
+			"on the request");
 	if (op->kind->namespaced)
 		jset(metadata, json_string(op->ns), "namespace");
 	else
@@ -147,24 +151,30 @@ static int name_for_create(struct op *op, json_t *metadata)
 		return op_refuse(op, FAULT_INVALID, "metadata.name",
 				 "Required value: name or generateName is required");
 	if (op->name && op->name[0] && !streq(op->name, name))
-		return op_refuse(op, FAULT_BAD_REQUEST, NULL,
-				 "the name of the object (%.253s) does not match the name on the URL "
-				 "(%.253s)",
-				 name, op->name);
+		return op_refuse(
+			op, FAULT_BAD_REQUEST, NULL,
+			"the name of the object (%.253s) does not match the name on the URL "
+			"(%.253s)",
+			name, op->name);
 	op_set_name(op, name);
 	if (streq(op->kind->kind, "Namespace") ? !name_is_label(name) : !name_is_subdomain(name))
-		return op_refuse(op, FAULT_INVALID, "metadata.name",
-				 "Invalid value: \"%.253s\": a lowercase RFC 1123 name must consist of "
-				 "lower case alphanumeric characters, '-' or '.', and must start and end "
-				 "with an alphanumeric character",
-				 name);
+		return op_refuse(
+			op, FAULT_INVALID, "metadata.name",
+			"Invalid value: \"%.253s\": a lowercase RFC 1123 name must consist of "
+			"lower case alphanumeric characters, '-' or '.', and must start and end "
+			"with an alphanumeric character",
+			name);
 	return 0;
 }
 
 int meta_for_create(struct op *op, json_t *object)
 {
-	static const char *const ours[] = { "uid", "generation", "creationTimestamp", "deletionTimestamp",
-					    "deletionGracePeriodSeconds", "managedFields" };
+	static const char *const ours[] = { "uid",
+					    "generation",
+					    "creationTimestamp",
+					    "deletionTimestamp",
+					    "deletionGracePeriodSeconds",
+					    "managedFields" };
 	const char *version;
 	json_t *metadata;
 	char uid[UUID_TEXT_MAX];
@@ -204,7 +214,8 @@ int meta_namespace(struct op *op)
 				 "an empty namespace may not be set during creation");
 	rc = row_load(op, &KIND_NAMESPACE, "", op->ns, &ns);
 	if (rc == -ENOENT) {
-		rc = op_refuse(op, FAULT_NOT_FOUND, NULL, "namespaces \"%.253s\" not found", op->ns);
+		rc = op_refuse(op, FAULT_NOT_FOUND, NULL, "namespaces \"%.253s\" not found",
+			       op->ns);
 		op->kind = &KIND_NAMESPACE;
 		op_set_name(op, op->ns);
 	}
@@ -213,10 +224,11 @@ int meta_namespace(struct op *op)
 	going = jstr(ns.object, "metadata", "deletionTimestamp");
 	stored_done(&ns);
 	if (going && !op->system)
-		return op_refuse(op, FAULT_FORBIDDEN, NULL,
-				 "%s \"%s\" is forbidden: unable to create new content in namespace %s "
-				 "because it is being terminated",
-				 kind_resource(op->kind, resource), op->name, op->ns);
+		return op_refuse(
+			op, FAULT_FORBIDDEN, NULL,
+			"%s \"%s\" is forbidden: unable to create new content in namespace %s "
+			"because it is being terminated",
+			kind_resource(op->kind, resource), op->name, op->ns);
 	return 0;
 }
 
@@ -228,15 +240,17 @@ int meta_precondition(struct op *op, const char *uid, const char *version, const
 
 	kind_resource(op->kind, resource);
 	if (uid && uid[0] && !streq(uid, old_uid))
-		return op_refuse(op, FAULT_CONFLICT, NULL,
-				 "Operation cannot be fulfilled on %s \"%s\": Precondition failed: UID in "
-				 "precondition: %.40s, UID in object meta: %s",
-				 resource, op->name, uid, old_uid);
+		return op_refuse(
+			op, FAULT_CONFLICT, NULL,
+			"Operation cannot be fulfilled on %s \"%s\": Precondition failed: UID in "
+			"precondition: %.40s, UID in object meta: %s",
+			resource, op->name, uid, old_uid);
 	if (version && version[0] && !streq(version, old_version))
-		return op_refuse(op, FAULT_CONFLICT, NULL,
-				 "Operation cannot be fulfilled on %s \"%s\": the object has been "
-				 "modified; please apply your changes to the latest version and try again",
-				 resource, op->name);
+		return op_refuse(
+			op, FAULT_CONFLICT, NULL,
+			"Operation cannot be fulfilled on %s \"%s\": the object has been "
+			"modified; please apply your changes to the latest version and try again",
+			resource, op->name);
 	return 0;
 }
 
@@ -247,24 +261,30 @@ static int check_finalizers(struct op *op, const json_t *metadata, const json_t 
 
 	if (!jstr(old, "metadata", "deletionTimestamp"))
 		return 0;
-	json_array_foreach(json_object_get(metadata, "finalizers"), i, item) {
+	json_array_foreach (json_object_get(metadata, "finalizers"), i, item) {
 		for (j = 0; j < json_array_size(before); j++)
 			if (json_equal(json_array_get(before, j), item))
 				break;
 		if (j == json_array_size(before) && json_is_string(item))
-			return op_refuse(op, FAULT_INVALID, "metadata.finalizers",
-					 "Forbidden: no new finalizers can be added if the object is being "
-					 "deleted, found new finalizers []string{\"%.100s\"}",
-					 json_string_value(item));
+			return op_refuse(
+				op, FAULT_INVALID, "metadata.finalizers",
+				"Forbidden: no new finalizers can be added if the object is being "
+				"deleted, found new finalizers []string{\"%.100s\"}",
+				json_string_value(item));
 	}
 	return 0;
 }
 
 int meta_for_update(struct op *op, json_t *object, const json_t *old)
 {
-	static const char *const kept[] = { "name", "namespace", "uid", "creationTimestamp",
-					    "generation", "deletionTimestamp",
-					    "deletionGracePeriodSeconds", "resourceVersion",
+	static const char *const kept[] = { "name",
+					    "namespace",
+					    "uid",
+					    "creationTimestamp",
+					    "generation",
+					    "deletionTimestamp",
+					    "deletionGracePeriodSeconds",
+					    "resourceVersion",
 					    "generateName" };
 	const json_t *before = json_object_get(old, "metadata");
 	const char *name;
@@ -276,10 +296,11 @@ int meta_for_update(struct op *op, json_t *object, const json_t *old)
 	metadata = json_object_get(object, "metadata");
 	name = jstr(metadata, "name");
 	if (name && !streq(name, op->name))
-		return op_refuse(op, FAULT_BAD_REQUEST, NULL,
-				 "the name of the object (%.253s) does not match the name on the URL "
-				 "(%.253s)",
-				 name, op->name);
+		return op_refuse(
+			op, FAULT_BAD_REQUEST, NULL,
+			"the name of the object (%.253s) does not match the name on the URL "
+			"(%.253s)",
+			name, op->name);
 	rc = meta_precondition(op, jstr(metadata, "uid"), jstr(metadata, "resourceVersion"), old);
 	if (rc < 0)
 		return rc;
@@ -293,7 +314,8 @@ int meta_for_update(struct op *op, json_t *object, const json_t *old)
 	}
 	if (!json_is_array(json_object_get(metadata, "managedFields")) &&
 	    json_object_get(before, "managedFields"))
-		json_object_set(metadata, "managedFields", json_object_get(before, "managedFields"));
+		json_object_set(metadata, "managedFields",
+				json_object_get(before, "managedFields"));
 	drop_empty(metadata);
 	return check_finalizers(op, metadata, old);
 }

@@ -48,10 +48,11 @@ static int check_unknown(struct op *op, json_t *object, const json_t *old)
 	if (schema_validate(op->kind, object, old, false, &plain) < 0)
 		return invalid(op, &plain);
 	if (op->w->strict)
-		return op_refuse(op, FAULT_BAD_REQUEST, NULL,
-				 "%s in version \"%s\" cannot be handled as a %s: strict decoding error: "
-				 "%s",
-				 op->kind->kind, op->kind->version, op->kind->kind, strict.error.message);
+		return op_refuse(
+			op, FAULT_BAD_REQUEST, NULL,
+			"%s in version \"%s\" cannot be handled as a %s: strict decoding error: "
+			"%s",
+			op->kind->kind, op->kind->version, op->kind->kind, strict.error.message);
 	if (!*op->w->ret_warning)
 		*op->w->ret_warning = xstrdup(strict.error.message);
 	return 0;
@@ -91,7 +92,8 @@ static void fill_in(struct op *op, json_t *object)
 		if (op->kind == pending[i])
 			jset(object, json_string("Pending"), "status", "phase");
 	if (is_namespace(op->kind)) {
-		jset(object, json_string(op->name), "metadata", "labels", "kubernetes.io/metadata.name");
+		jset(object, json_string(op->name), "metadata", "labels",
+		     "kubernetes.io/metadata.name");
 		jset(object, json_pack("[s]", "kubernetes"), "spec", "finalizers");
 		jset(object, json_string("Active"), "status", "phase");
 	}
@@ -117,8 +119,8 @@ int object_create(struct op *op, const json_t *given, json_t **ret)
 	rc = row_load(op, op->kind, op->ns, op->name, &there);
 	stored_done(&there);
 	if (rc != -ENOENT)
-		return rc < 0 ? rc :
-				op_refuse(op, FAULT_EXISTS, NULL, "%s \"%s\" already exists",
+		return rc < 0 ? rc
+			      : op_refuse(op, FAULT_EXISTS, NULL, "%s \"%s\" already exists",
 					  kind_resource(op->kind, resource), op->name);
 	managed_update(op, NULL, object);
 	rc = run_guard(op, NULL, object);
@@ -135,7 +137,7 @@ static bool spec_beyond(const json_t *a, const json_t *b)
 	const char *key;
 	json_t *v;
 
-	json_object_foreach((json_t *)a, key, v)
+	json_object_foreach ((json_t *)a, key, v)
 		if (!streq(key, "metadata") && !streq(key, "status") &&
 		    !json_same(v, json_object_get(b, key)))
 			return true;
@@ -204,8 +206,8 @@ int object_replace(struct op *op, struct stored *old, json_t *object, const char
 	if (rc < 0)
 		return rc;
 	if (op->kind->custom && spec_differs(old->object, next))
-		jset(next, json_integer(jint(old->object, "metadata", "generation") + 1), "metadata",
-		     "generation");
+		jset(next, json_integer(jint(old->object, "metadata", "generation") + 1),
+		     "metadata", "generation");
 	if (!op->applying)
 		managed_update(op, old->object, next);
 	rc = run_guard(op, old->object, next);
@@ -268,7 +270,8 @@ static int mark_deleted(struct op *op, struct stored *old, bool foreground, json
 		meta_stamp(op, "deletionTimestamp", metadata);
 		jset(metadata, json_integer(0), "deletionGracePeriodSeconds");
 		if (op->kind->custom)
-			jset(metadata, json_integer(jint(metadata, "generation") + 1), "generation");
+			jset(metadata, json_integer(jint(metadata, "generation") + 1),
+			     "generation");
 	}
 	if (is_namespace(op->kind))
 		jset(next, json_string("Terminating"), "status", "phase");
@@ -284,7 +287,7 @@ static bool has_finalizer(const json_t *object, const char *finalizer)
 	const json_t *item;
 	size_t i;
 
-	json_array_foreach(jget(object, "metadata", "finalizers"), i, item)
+	json_array_foreach (jget(object, "metadata", "finalizers"), i, item)
 		if (streq(json_string_value(item), finalizer))
 			return true;
 	return false;
@@ -315,10 +318,12 @@ int object_remove(struct op *op, struct stored *old, const struct kube_delete_op
 		rc = run_guard(op, old->object, NULL);
 	if (rc < 0)
 		return rc;
-	if (is_namespace(op->kind) && (streq(op->name, "default") || streq(op->name, "kube-system")))
-		return op_refuse(op, FAULT_FORBIDDEN, NULL,
-				 "namespaces \"%s\" is forbidden: this namespace may not be deleted",
-				 op->name);
+	if (is_namespace(op->kind) &&
+	    (streq(op->name, "default") || streq(op->name, "kube-system")))
+		return op_refuse(
+			op, FAULT_FORBIDDEN, NULL,
+			"namespaces \"%s\" is forbidden: this namespace may not be deleted",
+			op->name);
 	if (streq(o->propagation, "Orphan") && !op->w->dry_run) {
 		rc = orphan_dependents(op, uid);
 	} else if (streq(o->propagation, "Foreground") &&
@@ -415,8 +420,8 @@ int store_patch(struct store *s, const struct store_write *w, const json_t *patc
 	int rc = op_begin(&op, s, w, err);
 
 	if (rc >= 0)
-		rc = patch_is_apply(w->patch_type) ? object_apply(&op, patch, &result) :
-						     patch_existing(&op, patch, &result);
+		rc = patch_is_apply(w->patch_type) ? object_apply(&op, patch, &result)
+						   : patch_existing(&op, patch, &result);
 	rc = op_end(&op, rc);
 	if (rc >= 0 && ret)
 		*ret = TAKE_PTR(result);

@@ -24,7 +24,7 @@ json_t *patch_merge(json_t *target, const json_t *patch)
 	if (!json_is_object(patch))
 		return json_deep_copy(patch);
 	target = json_is_object(target) ? json_incref(target) : json_object();
-	json_object_foreach((json_t *)patch, key, value) {
+	json_object_foreach ((json_t *)patch, key, value) {
 		if (json_is_null(value))
 			json_object_del(target, key);
 		else
@@ -43,10 +43,11 @@ int patch_object(const struct kind *kind, const json_t *object, const json_t *pa
 	int rc = 0;
 
 	if (type && !json && !strategic && !is_type(type, PATCH_MERGE))
-		return error_set(err, ENOTSUP,
-				 "the body of the request was in an unknown format - accepted media types "
-				 "include: " PATCH_JSON ", " PATCH_MERGE ", %s" PATCH_APPLY,
-				 kind->custom ? "" : PATCH_STRATEGIC ", ");
+		return error_set(
+			err, ENOTSUP,
+			"the body of the request was in an unknown format - accepted media types "
+			"include: " PATCH_JSON ", " PATCH_MERGE ", %s" PATCH_APPLY,
+			kind->custom ? "" : PATCH_STRATEGIC ", ");
 	if (!json && !json_is_object(patch))
 		return error_set(err, EINVAL, "the patch must be an object");
 	if (json)

@@ -84,8 +84,9 @@ static json_t *find(json_t *document, const char *pointer)
 
 static int miss(const char *what, const char *pointer, struct error *err)
 {
-	return error_set(err, ERANGE, "%s operation does not apply: doc is missing path: \"%.200s\"",
-			 what, pointer);
+	return error_set(err, ERANGE,
+			 "%s operation does not apply: doc is missing path: \"%.200s\"", what,
+			 pointer);
 }
 
 /* Adds value (borrowed) at the pointer. */
@@ -135,8 +136,8 @@ static int replace(json_t **document, const char *path, json_t *value, struct er
 }
 
 /* move and copy */
-static int transfer(json_t **document, bool move, const char *from, const char *path, size_t *copied,
-		    struct error *err)
+static int transfer(json_t **document, bool move, const char *from, const char *path,
+		    size_t *copied, struct error *err)
 {
 	cleanup_json json_t *value = NULL;
 	json_t *source = find(*document, from);
@@ -164,7 +165,8 @@ static int test(json_t *document, const char *path, const json_t *value, struct 
 
 	if ((v && json_equal(v, value)) || (!v && json_is_null(value)))
 		return 0;
-	return error_set(err, ERANGE, "testing path %.200s failed: the value there is another", path);
+	return error_set(err, ERANGE, "testing path %.200s failed: the value there is another",
+			 path);
 }
 
 static int operate(json_t **document, const json_t *o, size_t *copied, struct error *err)
@@ -173,14 +175,15 @@ static int operate(json_t **document, const json_t *o, size_t *copied, struct er
 	cleanup_json json_t *value = json_deep_copy(json_object_get(o, "value"));
 
 	if (!op || !path || (*path && *path != '/'))
-		return error_set(err, EINVAL,
-				 "a JSON patch is a list of {\"op\", \"path\", …}, the path with a slash "
-				 "in front");
+		return error_set(
+			err, EINVAL,
+			"a JSON patch is a list of {\"op\", \"path\", …}, the path with a slash "
+			"in front");
 	if (streq(op, "remove"))
 		return drop(*document, path, err);
 	if (streq(op, "move") || streq(op, "copy"))
-		return from ? transfer(document, op[0] == 'm', from, path, copied, err) :
-			      error_set(err, EINVAL, "the operation %s needs \"from\"", op);
+		return from ? transfer(document, op[0] == 'm', from, path, copied, err)
+			    : error_set(err, EINVAL, "the operation %s needs \"from\"", op);
 	if (!streq(op, "add") && !streq(op, "replace") && !streq(op, "test"))
 		return error_set(err, EINVAL, "unknown operation \"%.40s\" in the JSON patch", op);
 	if (!value)
@@ -202,7 +205,7 @@ int patch_json(json_t **document, const json_t *patch, struct error *err)
 	if (json_array_size(patch) > OPERATIONS_MAX)
 		return error_set(err, EINVAL, "a JSON patch may have at most %d operations",
 				 OPERATIONS_MAX);
-	json_array_foreach(patch, i, o) {
+	json_array_foreach (patch, i, o) {
 		int rc = operate(document, o, &copied, err);
 
 		if (rc < 0)

@@ -41,7 +41,8 @@ static int merge_item(const struct field *f, json_t *list, const char *key, cons
 
 	if (!id)
 		return error_set(err, EINVAL,
-				 "map: an item of a list that is merged by %s does not contain it", key);
+				 "map: an item of a list that is merged by %s does not contain it",
+				 key);
 	if (streq(jstr(item, "$patch"), "delete")) {
 		if (at >= 0)
 			json_array_remove(list, (size_t)at);
@@ -60,7 +61,7 @@ static bool wants_replace(const json_t *patch)
 	const json_t *item;
 	size_t i;
 
-	json_array_foreach(patch, i, item)
+	json_array_foreach (patch, i, item)
 		if (streq(jstr(item, "$patch"), "replace"))
 			return true;
 	return false;
@@ -77,7 +78,7 @@ static int merge_list(const struct field *f, json_t *target, const char *name, c
 
 	if (replace)
 		json_object_set_new(target, name, list = json_array());
-	json_array_foreach(patch, i, item) {
+	json_array_foreach (patch, i, item) {
 		int rc = 0;
 
 		if (streq(jstr(item, "$patch"), "replace"))
@@ -98,7 +99,7 @@ static void delete_from(json_t *target, const char *name, const json_t *values)
 	const json_t *v;
 	size_t i;
 
-	json_array_foreach(values, i, v) {
+	json_array_foreach (values, i, v) {
 		int at;
 
 		while ((at = typed_find(list, NULL, v)) >= 0)
@@ -118,7 +119,7 @@ static void set_order(const struct field *f, json_t *target, const char *name, c
 	if (!json_is_array(list) || !json_is_array(order))
 		return;
 	sorted = json_array();
-	json_array_foreach(order, i, o) {
+	json_array_foreach (order, i, o) {
 		int at = typed_find(list, key, key ? json_object_get(o, key) : o);
 
 		if (at < 0)
@@ -126,7 +127,7 @@ static void set_order(const struct field *f, json_t *target, const char *name, c
 		json_array_append(sorted, json_array_get(list, (size_t)at));
 		json_array_remove(list, (size_t)at);
 	}
-	json_array_foreach(list, i, item)
+	json_array_foreach (list, i, item)
 		json_array_append(sorted, item);
 	json_object_set_new(target, name, sorted);
 }
@@ -137,7 +138,7 @@ static void retain_keys(json_t *target, const json_t *names)
 	json_t *v;
 	void *next;
 
-	json_object_foreach_safe(target, next, key, v) {
+	json_object_foreach_safe (target, next, key, v) {
 		cleanup_json json_t *name = json_string(key);
 
 		if (typed_find(names, NULL, name) < 0)
@@ -180,7 +181,7 @@ static int merge_object(const struct field *f, json_t *target, const json_t *pat
 		return error_set(err, EINVAL, "unknown patch directive \"%.40s\"", directive);
 	if (streq(directive, "delete"))
 		return 0;
-	json_object_foreach((json_t *)patch, key, value) {
+	json_object_foreach ((json_t *)patch, key, value) {
 		int rc = 0;
 
 		if (str_has_prefix(key, DELETE_FROM))
@@ -190,7 +191,7 @@ static int merge_object(const struct field *f, json_t *target, const json_t *pat
 		if (rc < 0)
 			return rc;
 	}
-	json_object_foreach((json_t *)patch, key, value) {
+	json_object_foreach ((json_t *)patch, key, value) {
 		if (str_has_prefix(key, SET_ORDER))
 			set_order(f, target, key + strlen(SET_ORDER), value);
 		else if (streq(key, "$retainKeys"))
@@ -199,8 +200,7 @@ static int merge_object(const struct field *f, json_t *target, const json_t *pat
 	return 0;
 }
 
-int patch_strategic(const struct kind *kind, json_t *object, const json_t *patch,
-		    struct error *err)
+int patch_strategic(const struct kind *kind, json_t *object, const json_t *patch, struct error *err)
 {
 	struct field root = typed_root(kind);
 

@@ -15,8 +15,9 @@ static int read_begin(struct store *s, struct error *err)
 
 	pthread_mutex_lock(s->read_lock);
 	if (s->reader == &s->writer)
-		return batch_commit(s);
-	rc = db_run(db_statement(s->reader, SQL_BEGIN_READ), err);
+		rc = batch_commit(s);
+	else
+		rc = db_run(db_statement(s->reader, SQL_BEGIN_READ), err);
 	if (rc < 0)
 		pthread_mutex_unlock(s->read_lock);
 	return rc;
@@ -127,7 +128,7 @@ struct listing {
 	const struct store_query *q;
 	struct selector *selector;
 	char after_ns[254], after_name[254]; /* where the page before ended */
-	int64_t at;			     /* the version that the list shows */
+	int64_t at; /* the version that the list shows */
 	int64_t now;
 	struct cursor objects, overlay;
 	char resource[RESOURCE_MAX];
@@ -153,8 +154,8 @@ static void open_objects(struct listing *l)
 	sqlite3_stmt *st = db_statement(l->s->reader, ns ? SQL_LIST_NS : SQL_LIST);
 
 	sqlite3_bind_text(st, 1, l->resource, -1, SQLITE_STATIC);
-	sqlite3_bind_text(st, 2, ns ? ns : l->after_ns, -1, SQLITE_STATIC);
-	sqlite3_bind_text(st, 3, l->after_name, -1, SQLITE_STATIC);
+	sqlite3_bind_text(st, 2, ns ? ns : l->after_ns, -1, SQLITE_TRANSIENT);
+	sqlite3_bind_text(st, 3, l->after_name, -1, SQLITE_TRANSIENT);
 	l->objects.st = st;
 }
 
@@ -167,8 +168,8 @@ static void open_overlay(struct listing *l)
 	sqlite3_bind_int64(st, 1, l->at);
 	sqlite3_bind_text(st, 2, l->resource, -1, SQLITE_STATIC);
 	sqlite3_bind_text(st, 3, ns, -1, SQLITE_STATIC);
-	sqlite3_bind_text(st, 4, l->after_ns, -1, SQLITE_STATIC);
-	sqlite3_bind_text(st, 5, l->after_name, -1, SQLITE_STATIC);
+	sqlite3_bind_text(st, 4, l->after_ns, -1, SQLITE_TRANSIENT);
+	sqlite3_bind_text(st, 5, l->after_name, -1, SQLITE_TRANSIENT);
 	l->overlay.st = st;
 	l->overlay.end = false;
 }
@@ -184,7 +185,8 @@ static int listing_open(struct listing *l, struct error *err)
 		rc = token_parse(l, l->q->continue_token, err);
 		if (rc >= 0 && (l->at < read_number(l->s, SQL_OLDEST) - 1 || l->at > l->now))
 			rc = error_set(err, EIDRM,
-				       "The provided continue parameter is too old to display a consistent "
+				       "The provided continue parameter is too old to display a "
+				       "consistent "
 				       "list result: start the list again without it");
 	} else {
 		l->at = l->now;
@@ -199,7 +201,8 @@ static int listing_open(struct listing *l, struct error *err)
 }
 
 /* 1 and a row as it was at the version; 0 at the end. `used` says which cursors to move on. */
-static int listing_row(struct listing *l, struct row *ret, struct cursor *used[2], struct error *err)
+static int listing_row(struct listing *l, struct row *ret, struct cursor *used[2],
+		       struct error *err)
 {
 	for (;;) {
 		int d = cursor_compare(&l->objects, &l->overlay), rc = 0;
@@ -251,14 +254,14 @@ static int listing_run(struct listing *l, row_fn fn, void *userdata, char **ret_
 
 	while ((rc = listing_row(l, &row, used, err)) > 0) {
 		if (l->q->limit > 0 && given >= l->q->limit) {
-			*ret_next = xasprintf("v1.%" PRId64 ".%s/%s", l->at, l->after_ns, l->after_name);
+			*ret_next = xasprintf("v1.%" PRId64 ".%s/%s", l->at, l->after_ns,
+					      l->after_name);
 			return 0;
 		}
 		rc = listing_give(l, &row, fn, userdata);
 		if (rc < 0)
 			return rc;
 		given += rc;
-		/* not the buffers that the statements are bound to: a copy made at each row */
 		snprintf(l->after_ns, sizeof(l->after_ns), "%s", row.ns);
 		snprintf(l->after_name, sizeof(l->after_name), "%s", row.name);
 		rc = 0;

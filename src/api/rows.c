@@ -112,7 +112,7 @@ static int owners_write(struct op *op, int64_t id, const json_t *refs)
 
 	sqlite3_bind_int64(st, 1, id);
 	rc = db_run(st, op->err);
-	json_array_foreach(refs, i, ref) {
+	json_array_foreach (refs, i, ref) {
 		if (rc < 0 || !jstr(ref, "uid"))
 			continue;
 		st = db_statement(&op->s->writer, SQL_OWNER_ADD);
@@ -214,8 +214,10 @@ int row_save(struct op *op, const struct stored *old, json_t *object)
 		bind_text(st, 8, text);
 	}
 	rc = db_run(st, op->err);
-	if (rc >= 0 && !json_same(refs, old ? jget(old->object, "metadata", "ownerReferences") : NULL))
-		rc = owners_write(op, old ? old->id : sqlite3_last_insert_rowid(s->writer.db), refs);
+	if (rc >= 0 &&
+	    !json_same(refs, old ? jget(old->object, "metadata", "ownerReferences") : NULL))
+		rc = owners_write(op, old ? old->id : sqlite3_last_insert_rowid(s->writer.db),
+				  refs);
 	if (rc < 0) {
 		free(text);
 		return rc;

@@ -132,11 +132,12 @@ static int parse_labels(struct selector *s, const char *text, struct error *err)
 		if (*p == '\0')
 			break;
 	}
-	return text[0] ? error_set(err, EINVAL,
-				   "unable to parse requirement: the label selector \"%.200s\" is "
-				   "not of the form key=value, key!=value, key in (a,b), key or !key",
-				   text) :
-			 0;
+	return text[0] ? error_set(
+				 err, EINVAL,
+				 "unable to parse requirement: the label selector \"%.200s\" is "
+				 "not of the form key=value, key!=value, key in (a,b), key or !key",
+				 text)
+		       : 0;
 }
 
 /* The fields beyond name and namespace by which Kubernetes lets one select, by kind. */
@@ -254,8 +255,8 @@ static const char *field_value(const json_t *object, const char *path)
 
 static bool term_match(const struct term *t, const json_t *object)
 {
-	const char *value = t->is_field ? field_value(object, t->key) :
-					  jstr(object, "metadata", "labels", t->key);
+	const char *value = t->is_field ? field_value(object, t->key)
+					: jstr(object, "metadata", "labels", t->key);
 
 	switch (t->match) {
 	case MATCH_EXISTS:

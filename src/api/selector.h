@@ -15,4 +15,4 @@ struct selector;
 int selector_parse(const struct kind *kind, const char *labels, const char *fields,
 		   struct selector **ret, struct error *err);
 bool selector_match(const struct selector *s, const json_t *object); /* true for NULL */
-void selector_free(struct selector *s);				     /* NULL-safe */
+void selector_free(struct selector *s); /* NULL-safe */

@@ -65,13 +65,15 @@ static json_t *status_details(const struct kind *kind, const char *name, const c
 json_t *status_failure(enum fault fault, const char *message, const struct kind *kind,
 		       const char *name, json_t *causes)
 {
-	json_t *status = json_pack("{s:s, s:s, s:{}, s:s, s:s, s:s}", "kind", "Status", "apiVersion",
-				   "v1", "metadata", "status", "Failure", "message", message,
-				   "reason", faults[fault].reason);
+	json_t *status = json_pack("{s:s, s:s, s:{}, s:s, s:s, s:s}", "kind", "Status",
+				   "apiVersion", "v1", "metadata", "status", "Failure", "message",
+				   message, "reason", faults[fault].reason);
 
 	if (kind || json_array_size(causes)) {
 		/* Kubernetes names the kind of an invalid object, and the resource otherwise. */
-		const char *word = !kind ? NULL : fault == FAULT_INVALID ? kind->kind : kind->plural;
+		const char *word = !kind		    ? NULL
+				   : fault == FAULT_INVALID ? kind->kind
+							    : kind->plural;
 		json_t *details = status_details(kind, name, word);
 
 		if (json_array_size(causes))

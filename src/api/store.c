@@ -16,7 +16,8 @@
  */
 static const char schema_sql[] =
 	"CREATE TABLE objects (id INTEGER PRIMARY KEY, kind TEXT NOT NULL, ns TEXT NOT NULL,"
-	" name TEXT NOT NULL, uid TEXT NOT NULL, version INTEGER NOT NULL, written INTEGER NOT NULL,"
+	" name TEXT NOT NULL, uid TEXT NOT NULL, version INTEGER NOT NULL, written INTEGER NOT "
+	"NULL,"
 	" deleting INTEGER NOT NULL, body TEXT NOT NULL, UNIQUE (kind, ns, name));"
 	"CREATE INDEX objects_uid ON objects (uid);"
 	"CREATE INDEX objects_ns ON objects (ns);"
@@ -24,7 +25,8 @@ static const char schema_sql[] =
 	"CREATE TABLE owners (owner TEXT NOT NULL, child INTEGER NOT NULL,"
 	" PRIMARY KEY (owner, child)) WITHOUT ROWID;"
 	"CREATE INDEX owners_child ON owners (child);"
-	"CREATE TABLE changes (version INTEGER PRIMARY KEY, type INTEGER NOT NULL, kind TEXT NOT NULL,"
+	"CREATE TABLE changes (version INTEGER PRIMARY KEY, type INTEGER NOT NULL, kind TEXT NOT "
+	"NULL,"
 	" ns TEXT NOT NULL, name TEXT NOT NULL, body TEXT NOT NULL, old TEXT);";
 
 static const char *const sql[SQL_COUNT] = {
@@ -32,7 +34,8 @@ static const char *const sql[SQL_COUNT] = {
 	[SQL_BEGIN_READ] = "BEGIN",
 	[SQL_COMMIT] = "COMMIT",
 	[SQL_ROLLBACK] = "ROLLBACK",
-	[SQL_GET] = "SELECT id, version, body FROM objects WHERE kind = ?1 AND ns = ?2 AND name = ?3",
+	[SQL_GET] =
+		"SELECT id, version, body FROM objects WHERE kind = ?1 AND ns = ?2 AND name = ?3",
 	[SQL_INSERT] = "INSERT INTO objects (kind, ns, name, uid, version, written, deleting, body)"
 		       " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
 	[SQL_UPDATE] = "UPDATE objects SET version = ?2, written = ?3, deleting = ?4, body = ?5"
@@ -51,13 +54,15 @@ static const char *const sql[SQL_COUNT] = {
 	[SQL_OVERLAY] = "SELECT ns, name, min(version), old FROM changes"
 			" WHERE version > ?1 AND kind = ?2 AND (?3 = '' OR ns = ?3)"
 			" AND (ns, name) > (?4, ?5) GROUP BY ns, name",
-	[SQL_HISTORY] = "SELECT version, type, ns, name, body, old FROM changes"
-			" WHERE version > ?1 AND version <= ?2 AND kind = ?3 AND (?4 = '' OR ns = ?4)"
-			" ORDER BY version LIMIT ?5",
+	[SQL_HISTORY] =
+		"SELECT version, type, ns, name, body, old FROM changes"
+		" WHERE version > ?1 AND version <= ?2 AND kind = ?3 AND (?4 = '' OR ns = ?4)"
+		" ORDER BY version LIMIT ?5",
 	[SQL_OWNER_ADD] = "INSERT OR IGNORE INTO owners (owner, child) VALUES (?1, ?2)",
 	[SQL_OWNER_CLEAR] = "DELETE FROM owners WHERE child = ?1",
-	[SQL_DEPENDENTS] = "SELECT o.kind, o.ns, o.name FROM owners w JOIN objects o ON o.id = w.child"
-			   " WHERE w.owner = ?1",
+	[SQL_DEPENDENTS] =
+		"SELECT o.kind, o.ns, o.name FROM owners w JOIN objects o ON o.id = w.child"
+		" WHERE w.owner = ?1",
 	[SQL_DANGLING] = "SELECT DISTINCT o.kind, o.ns, o.name FROM owners w"
 			 " JOIN objects o ON o.id = w.child"
 			 " WHERE NOT o.deleting"
@@ -80,10 +85,11 @@ sqlite3_stmt *db_statement(struct database *d, enum statement which)
 {
 	sqlite3_stmt **st = &d->statements[which];
 
-	if (!*st && sqlite3_prepare_v3(d->db, sql[which], -1, SQLITE_PREPARE_PERSISTENT, st, NULL) !=
-			    SQLITE_OK) {
+	if (!*st && sqlite3_prepare_v3(d->db, sql[which], -1, SQLITE_PREPARE_PERSISTENT, st,
+				       NULL) != SQLITE_OK) {
 		/* The statements are constants: only a damaged or foreign database gets here. */
-		log_err("The store's database does not fit this program: %s", sqlite3_errmsg(d->db));
+		log_err("The store's database does not fit this program: %s",
+			sqlite3_errmsg(d->db));
 		abort();
 	}
 	return *st;
@@ -155,10 +161,11 @@ static int prepare_schema(struct store *s, const char *path, struct error *err)
 	char set[64];
 
 	if (version > SCHEMA_VERSION)
-		return error_set(err, EINVAL,
-				 "The store %s was written by a newer version of this program: use that "
-				 "version, or restore a backup",
-				 path);
+		return error_set(
+			err, EINVAL,
+			"The store %s was written by a newer version of this program: use that "
+			"version, or restore a backup",
+			path);
 	if (version == SCHEMA_VERSION)
 		return 0;
 	snprintf(set, sizeof(set), "PRAGMA user_version = %d", SCHEMA_VERSION);
@@ -170,16 +177,6 @@ static int prepare_schema(struct store *s, const char *path, struct error *err)
 	return 0;
 }
 
-static void cond_init_monotonic(pthread_cond_t *cond)
-{
-	pthread_condattr_t attr;
-
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(cond, &attr);
-	pthread_condattr_destroy(&attr);
-}
-
 int store_open(const struct store_options *options, struct store **ret, struct error *err)
 {
 	bool memory = streq(options->path, ":memory:");
@@ -189,7 +186,6 @@ int store_open(const struct store_options *options, struct store **ret, struct e
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_mutex_init(&s->read_lock_own, NULL);
 	pthread_cond_init(&s->batch_done, NULL);
-	cond_init_monotonic(&s->work);
 	s->pending_tail = &s->pending;
 	s->clock = options->clock ? options->clock : &clock_real;
 	s->history = options->history > 0 ? options->history : 10000;
@@ -200,8 +196,8 @@ int store_open(const struct store_options *options, struct store **ret, struct e
 	s->collect = true;
 
 	rc = db_open(&s->writer, options->path,
-		     memory ? "PRAGMA journal_mode = MEMORY" :
-			      "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+		     memory ? "PRAGMA journal_mode = MEMORY"
+			    : "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
 			      "PRAGMA cache_size = -512; PRAGMA temp_store = MEMORY",
 		     err);
 	if (rc >= 0)
@@ -232,7 +228,6 @@ void store_close(struct store *s)
 		return;
 	db_close(&s->writer);
 	db_close(&s->reader_own);
-	pthread_cond_destroy(&s->work);
 	pthread_cond_destroy(&s->batch_done);
 	pthread_mutex_destroy(&s->read_lock_own);
 	pthread_mutex_destroy(&s->lock);

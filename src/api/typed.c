@@ -2,25 +2,6 @@
 #include "api/typed.h"
 #include "base/mem.h"
 
-static const struct field text = { .name = "", .type = FIELD_STRING };
-
-static const struct field reference = { .name = "", .type = FIELD_OBJECT };
-
-static const struct field metadata_fields[] = {
-	{ .name = "labels", .type = FIELD_MAP, .items = &text },
-	{ .name = "annotations", .type = FIELD_MAP, .items = &text },
-	{ .name = "finalizers", .type = FIELD_ARRAY, .items = &text },
-	{ .name = "ownerReferences",
-	  .type = FIELD_ARRAY,
-	  .items = &reference,
-	  .list_map_key = "uid" },
-	{ 0 },
-};
-
-static const struct field metadata = { .name = "metadata",
-				       .type = FIELD_OBJECT,
-				       .fields = metadata_fields };
-
 static const char root_name[] = "";
 
 struct field typed_root(const struct kind *kind)
@@ -33,7 +14,7 @@ const struct field *typed_child(const struct field *f, const char *key)
 	if (!f)
 		return NULL;
 	if (f->name == root_name && streq(key, "metadata"))
-		return &metadata;
+		return &FIELD_METADATA;
 	if (f->type == FIELD_MAP)
 		return f->items;
 	if (f->type != FIELD_OBJECT || !f->fields)
@@ -56,8 +37,7 @@ const char *typed_list_key(const struct field *f)
 
 bool typed_is_set(const struct field *f)
 {
-	return f && f >= metadata_fields && f < metadata_fields + ARRAY_SIZE(metadata_fields) &&
-	       streq(f->name, "finalizers");
+	return f && f->type == FIELD_ARRAY && f->set;
 }
 
 int typed_find(const json_t *list, const char *key, const json_t *value)
@@ -65,7 +45,7 @@ int typed_find(const json_t *list, const char *key, const json_t *value)
 	const json_t *item;
 	size_t i;
 
-	json_array_foreach(list, i, item) {
+	json_array_foreach (list, i, item) {
 		const json_t *v = key ? json_object_get(item, key) : item;
 
 		if (v && value && json_equal(v, value))

@@ -52,6 +52,13 @@ void watch_deliver(struct store *s, struct change *c)
 			give(w, c);
 }
 
+void watch_at_version(struct store *s, void (*fn)(int64_t version, void *userdata), void *userdata)
+{
+	pthread_mutex_lock(&s->lock);
+	fn(s->committed, userdata);
+	pthread_mutex_unlock(&s->lock);
+}
+
 /* ---- what is there already ------------------------------------------------------------------ */
 
 struct texts {
@@ -83,7 +90,9 @@ static int give_existing(struct store_watch *w, const struct store_query *q, int
 		page_query.continue_token = token;
 		rc = store_each(w->s, &page_query, keep_text, &texts, &page, err);
 		for (size_t i = 0; i < texts.count; i++) {
-			struct change c = { .type = KUBE_ADDED, .kind = w->kind, .text = texts.items[i] };
+			struct change c = { .type = KUBE_ADDED,
+					    .kind = w->kind,
+					    .text = texts.items[i] };
 
 			if (rc >= 0)
 				w->fn(&c, KUBE_ADDED, w->userdata);
@@ -198,8 +207,8 @@ static int watch_join(struct store_watch *w, int64_t version, struct error *err)
 	/* Writers keep changes only for those who watch already: what is open ends here. */
 	batch_commit(s);
 	if (version < s->pruned)
-		rc = error_set(err, EIDRM, "too old resource version: %" PRId64 " (%" PRId64 ")", version,
-			       s->pruned);
+		rc = error_set(err, EIDRM, "too old resource version: %" PRId64 " (%" PRId64 ")",
+			       version, s->pruned);
 	else
 		rc = give_history(w, &version, s->committed, true, err);
 	if (rc >= 0) {
@@ -276,7 +285,8 @@ static void give_object(struct change *c, enum kube_event_type type, void *userd
 }
 
 int store_watch_start(struct store *s, const struct store_query *q, const char *version,
-		      store_watch_fn fn, void *userdata, struct store_watch **ret, struct error *err)
+		      store_watch_fn fn, void *userdata, struct store_watch **ret,
+		      struct error *err)
 {
 	struct store_watch *w = watch_new(s, q);
 
