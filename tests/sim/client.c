@@ -23,8 +23,8 @@ const char *const fault_names[FAULT_COUNT] = {
 
 static enum fault choose(struct proc *p, bool write)
 {
-	static const enum fault of_writes[] = { FAULT_FAIL_BEFORE, FAULT_FAIL_AFTER,
-						FAULT_CONFLICT, FAULT_TIMEOUT, FAULT_LATE };
+	static const enum fault of_writes[] = { FAULT_FAIL_BEFORE, FAULT_FAIL_AFTER, FAULT_CONFLICT,
+						FAULT_TIMEOUT, FAULT_LATE };
 	static const enum fault of_reads[] = { FAULT_FAIL_BEFORE, FAULT_TIMEOUT };
 	struct sim *s = p->sim;
 
@@ -139,10 +139,9 @@ static int perform(const struct call *c, json_t **ret, struct error *err)
 		return ops->patch(c->store, c->kind, c->ns, c->name, c->subresource, c->patch_type,
 				  c->object, ret, err);
 	default:
-		return ops->remove(c->store, c->kind, c->ns, c->name,
-				   &(struct kube_delete_options){ c->uid, c->version,
-								  c->propagation },
-				   err);
+		return ops->remove(
+			c->store, c->kind, c->ns, c->name,
+			&(struct kube_delete_options){ c->uid, c->version, c->propagation }, err);
 	}
 }
 
