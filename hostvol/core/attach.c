@@ -15,10 +15,7 @@ static int lock_target(const struct call *c, struct attachment *a, struct lock *
 {
 	int r = lock_take(c, "target", a->target_id, lock, err);
 
-	if (r < 0)
-		return r;
-	a->others = journal_count_others(c, a, err);
-	return a->others < 0 ? a->others : 0;
+	return r < 0 ? r : journal_count_users(c, a, err);
 }
 
 static int set_state(const struct call *c, struct attachment *a, enum attach_state state,

@@ -23,7 +23,9 @@ struct attachment {
 	char *path; /* NULL until connected */
 	char boot_id[40]; /* of the boot in which it was connected */
 	int64_t since_ms;
-	int others; /* other attachments of the same target; not in the record */
+	/* who has to do with the same target too; counted under its lock, not in the record */
+	int others; /* attached */
+	int interrupted; /* left by a process that died, this one itself included */
 };
 
 void attachment_free(struct attachment *a);

@@ -123,25 +123,21 @@ int journal_each(const struct call *c, int (*fn)(struct attachment *a, void *use
 	return r < 0 ? r : 0;
 }
 
-struct count {
-	const struct attachment *of;
-	int n;
-};
-
 static int count_one(struct attachment *a, void *userdata)
 {
-	struct count *count = userdata;
+	struct attachment *of = userdata;
 
-	if (a->state == STATE_ATTACHED && !streq(a->id, count->of->id) &&
-	    streq(a->target, count->of->target))
-		count->n++;
+	if (!streq(a->target, of->target))
+		return 0;
+	if (a->state != STATE_ATTACHED)
+		of->interrupted++;
+	else if (!streq(a->id, of->id))
+		of->others++;
 	return 0;
 }
 
-int journal_count_others(const struct call *c, const struct attachment *a, struct error *err)
+int journal_count_users(const struct call *c, struct attachment *a, struct error *err)
 {
-	struct count count = { .of = a };
-	int r = journal_each(c, count_one, &count, err);
-
-	return r < 0 ? r : count.n;
+	a->others = a->interrupted = 0;
+	return journal_each(c, count_one, a, err);
 }

@@ -16,5 +16,8 @@ int journal_remove(const struct call *c, const struct attachment *a, struct erro
 /* Calls fn for every record, in no order; a damaged one is told to the log and left out. fn < 0 ends it. */
 int journal_each(const struct call *c, int (*fn)(struct attachment *a, void *userdata),
 		 void *userdata, struct error *err);
-/* How many other attachments the target has. Interrupted ones do not count: their caller has no path. */
-int journal_count_others(const struct call *c, const struct attachment *a, struct error *err);
+/*
+ * Counts who has to do with the attachment's target (a->others, a->interrupted). Interrupted ones
+ * are no users: their caller has no path, or gave it up.
+ */
+int journal_count_users(const struct call *c, struct attachment *a, struct error *err);

@@ -214,8 +214,12 @@ static int unmount_all(const struct call *c, struct attachment *a, bool force, s
 static int mount_now(const struct call *c, struct attachment *a, struct error *err)
 {
 	const char *point = attachment_detail(a, "mountPoint");
-	int r = c->host->make_dir(c->host, point, 0755);
+	int r;
 
+	/* the helper of a caller that died may be at work still, and mount over what is mounted here */
+	if (a->interrupted && a->driver->mount->end_helper)
+		a->driver->mount->end_helper(c, a, true);
+	r = c->host->make_dir(c->host, point, 0755);
 	if (r < 0)
 		return error_errno(err, -r, "cannot make the mount point %s", point);
 	r = a->driver->mount->mount(c, a, err);
@@ -294,8 +298,8 @@ int mount_disconnect(const struct call *c, struct attachment *a, bool force, str
 		return 0;
 	if (r < 0)
 		return r;
-	if (a->driver->mount->unmounted)
-		a->driver->mount->unmounted(c, a, failed);
+	if (a->driver->mount->end_helper)
+		a->driver->mount->end_helper(c, a, failed);
 	r = c->host->remove_dir(c->host, point);
 	if (r < 0 && r != -ENOENT)
 		call_log(c, HOSTVOL_LOG_WARNING, "cannot remove the mount point %s (errno %d)",

@@ -12,8 +12,8 @@ struct mount_type {
 	const char *const *fs_types; /* as the mount table calls it, ended by NULL */
 	/* Mounts detail "source" at "mountPoint" with "options"; the directory is there. */
 	int (*mount)(const struct call *c, struct attachment *a, struct error *err);
-	/* After an unmount, and after a mount that failed: waits for helpers to end. Or NULL. */
-	void (*unmounted)(const struct call *c, struct attachment *a, bool failed);
+	/* Waits for the helper that serves the mount point to end; kill: ends it. Or NULL. */
+	void (*end_helper)(const struct call *c, struct attachment *a, bool kill);
 };
 
 /* Parameters that all of them have, to be listed in their tables. */

@@ -21,7 +21,6 @@ static int find_one(struct attachment *a, void *userdata)
 {
 	struct survey *s = userdata;
 	struct error problem = ERROR_INIT;
-	cleanup_free char *path = NULL;
 	int r;
 
 	if (s->found || a->state != STATE_ATTACHED || !streq(a->volume_id, s->volume_id))
@@ -115,9 +114,9 @@ static int recover_locked(const struct call *c, const char *id, struct attachmen
 	r = lock_take(c, "target", a->target_id, &target, err);
 	if (r < 0)
 		return r;
-	a->others = journal_count_others(c, a, err);
-	if (a->others < 0)
-		return a->others;
+	r = journal_count_users(c, a, err);
+	if (r < 0)
+		return r;
 	r = a->driver->disconnect(c, a, false, err);
 	if (r >= 0)
 		r = journal_remove(c, a, err);

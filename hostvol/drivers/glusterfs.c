@@ -128,25 +128,26 @@ static int gluster_mount(const struct call *c, struct attachment *a, struct erro
 }
 
 /*
- * After an unmount the client ends by itself. After a connect that failed it might still be at
- * work, and mount later: it is ended.
+ * After an unmount the client ends by itself. After a connect that failed it may still be at work,
+ * and would mount later.
  */
-static void gluster_unmounted(const struct call *c, struct attachment *a, bool failed)
+static void gluster_end_helper(const struct call *c, struct attachment *a, bool kill)
 {
 	const char *point = attachment_detail(a, "mountPoint");
 	cleanup_free char *log = NULL;
 
-	if (c->host->await_end(c->host, GLUSTER_PROGRAM, point, failed, END_MS) < 0)
+	if (c->host->await_end(c->host, GLUSTER_PROGRAM, point, kill, END_MS) < 0)
 		call_log(c, HOSTVOL_LOG_WARNING, "the client that served %s has not ended yet",
 			 point);
-	if (!failed && log_path(c, a, &log, NULL) >= 0)
+	/* one that failed is explained there */
+	if (!kill && log_path(c, a, &log, NULL) >= 0)
 		c->host->remove_file(c->host, log);
 }
 
 static const struct mount_type mount_type = {
 	.fs_types = (const char *const[]){ "fuse.glusterfs", NULL },
 	.mount = gluster_mount,
-	.unmounted = gluster_unmounted,
+	.end_helper = gluster_end_helper,
 };
 
 const struct driver driver_glusterfs = {

@@ -220,7 +220,8 @@ HOSTVOL_API int hostvol_get_device_path(struct hostvol *h, const char *volume_id
 
 /*
  * An attachment record is a connection info (no secrets) and more:
- *   {"driverVolumeType", "data", "consumer", "volumeId", "state", "path", "target", "since"}
+ *   {"version", "driverVolumeType", "data", "volumeId", "consumer", "state", "path", "target", "detail",
+ *    "bootId", "since"}
  * state is "attached", or "connecting" or "disconnecting" where a process died in the middle. In
  * lists "health" is added: "ok", or what is wrong. A record can be given to disconnect.
  */
