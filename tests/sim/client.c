@@ -23,8 +23,8 @@ const char *const fault_names[FAULT_COUNT] = {
 
 static enum fault choose(struct proc *p, bool write)
 {
-	static const enum fault of_writes[] = { FAULT_FAIL_BEFORE, FAULT_FAIL_AFTER,
-						FAULT_CONFLICT, FAULT_TIMEOUT, FAULT_LATE };
+	static const enum fault of_writes[] = { FAULT_FAIL_BEFORE, FAULT_FAIL_AFTER, FAULT_CONFLICT,
+						FAULT_TIMEOUT, FAULT_LATE };
 	static const enum fault of_reads[] = { FAULT_FAIL_BEFORE, FAULT_TIMEOUT };
 	struct sim *s = p->sim;
 
@@ -91,6 +91,10 @@ int call_end(struct proc *p, enum fault fault, int rc, struct error *err)
 		return dead(err);
 	if (fault == FAULT_FAIL_AFTER)
 		return error_set(err, EAGAIN, "the connection broke");
+	if (fault == FAULT_LATE && task_self(s))
+		task_sleep(s, 5000 + sim_below(s, 25000));
+	if (fault == FAULT_LATE)
+		return error_set(err, ETIMEDOUT, "no answer in time");
 	return rc;
 }
 
@@ -139,10 +143,9 @@ static int perform(const struct call *c, json_t **ret, struct error *err)
 		return ops->patch(c->store, c->kind, c->ns, c->name, c->subresource, c->patch_type,
 				  c->object, ret, err);
 	default:
-		return ops->remove(c->store, c->kind, c->ns, c->name,
-				   &(struct kube_delete_options){ c->uid, c->version,
-								  c->propagation },
-				   err);
+		return ops->remove(
+			c->store, c->kind, c->ns, c->name,
+			&(struct kube_delete_options){ c->uid, c->version, c->propagation }, err);
 	}
 }
 

@@ -304,10 +304,9 @@ int world_init(struct world *w, uint64_t seed, bool trace)
 
 	*w = (struct world){ .ids = { seed ^ 0x5eed } };
 	sim_init(&w->sim, seed, trace);
-	options = (struct store_options){ .path = ":memory:",
-					  .clock = &w->sim.clock,
-					  .event_ttl_s = 3600,
-					  .ids = &w->ids };
+	options = (struct store_options){
+		.path = ":memory:", .clock = &w->sim.clock, .event_ttl_s = 3600, .ids = &w->ids
+	};
 	if (store_open(&options, &w->store, NULL) < 0)
 		return -EIO;
 	w->late = store_client(w->store, "late");

@@ -5,7 +5,7 @@
 #include "kube/cache.h"
 #include "kube/controller.h"
 #include "kube/queue.h"
-#include "sched.h"
+#include "schedule.h"
 
 /*
  * A simulated process: the controller tables of an operator or an agent, their queues and caches

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "proc.h"
 #include "source.h"
+#include "proc.h"
 
 #include "base/mem.h"
 
@@ -138,7 +138,7 @@ static void relist(void *arg)
 	}
 	s->watching = true;
 	cache_list_begin(&s->cache);
-	json_array_foreach(items, i, item) {
+	json_array_foreach (items, i, item) {
 		cleanup_json json_t *copy = json_deep_copy(item);
 
 		cache_list_item(&s->cache, copy);
@@ -279,8 +279,8 @@ void proc_sources_start(struct proc *p)
 
 		snprintf(version, sizeof(version), "%lld",
 			 (long long)store_version(p->world->store));
-		if (store_watch_start(p->world->store, &q, version, happened, s, &s->watch,
-				      NULL) < 0)
+		if (store_watch_start(p->world->store, &q, version, happened, s, &s->watch, NULL) <
+		    0)
 			sim_fail(p->sim, "the store cannot watch %s", s->cache.kind->plural);
 		sim_after(p->sim, sim_below(p->sim, 50), relist, source_timer(s));
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sched.h"
+#include "schedule.h"
 
 #include "base/mem.h"
 
@@ -27,7 +27,7 @@ struct task {
 	bool ended;
 	uint64_t turn; /* counts its wakings */
 	struct sim *sim;
-	struct task *next;  /* idle */
+	struct task *next; /* idle */
 	struct task *older; /* of all */
 };
 
