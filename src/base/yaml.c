@@ -28,6 +28,7 @@ struct reader {
 	yaml_parser_t parser;
 	const char *name;
 	struct error *err;
+	bool not_yaml; /* libyaml could not read it */
 	size_t nodes, bytes; /* spent of the budget, over all documents */
 	struct anchor *anchors; /* of this document, newest first */
 	struct buf path;
@@ -43,7 +44,7 @@ __attribute__((format(printf, 3, 4))) static int fail(struct reader *r, size_t l
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	return error_set(r->err, EINVAL, "%.80s:%zu: %s", r->name, line + 1, text);
+	return error_set(r->err, EINVAL, "%.200s:%zu: %s", r->name, line + 1, text);
 }
 
 static int next_event(struct reader *r, yaml_event_t *event)
@@ -54,7 +55,8 @@ static int next_event(struct reader *r, yaml_event_t *event)
 	if (yaml_parser_parse(&r->parser, event))
 		return 0;
 	if (p->error == YAML_MEMORY_ERROR)
-		return error_errno(r->err, ENOMEM, "cannot read %.80s", r->name);
+		return error_errno(r->err, ENOMEM, "cannot read %.200s", r->name);
+	r->not_yaml = true;
 	line = p->problem_mark.line;
 	if (p->context && p->context_mark.line != line)
 		return fail(r, line, "not valid YAML: %s %s that begins in line %zu", p->problem,
@@ -129,7 +131,7 @@ static const char *core_tag(const yaml_char_t *tag)
 {
 	static const char prefix[] = "tag:yaml.org,2002:";
 
-	if (!tag || streq((const char *)tag, "!"))
+	if (!tag)
 		return "";
 	return str_has_prefix((const char *)tag, prefix) ? (const char *)tag + sizeof(prefix) - 1
 							 : NULL;
@@ -432,7 +434,8 @@ static int check_text(struct reader *r, const char *text, size_t len)
 	size_t line = 0, n;
 
 	if (len > TEXT_MAX)
-		return error_set(r->err, EFBIG, "%.80s is bigger than %u bytes", r->name, TEXT_MAX);
+		return error_set(r->err, EFBIG, "%.200s is bigger than %u bytes", r->name,
+				 TEXT_MAX);
 	for (size_t i = 0; i < len; i += n) {
 		n = utf8_len(s + i, len - i);
 		if (n == 0 || (s[i] < ' ' && s[i] != '\n' && s[i] != '\r' && s[i] != '\t') ||
@@ -446,6 +449,63 @@ static int check_text(struct reader *r, const char *text, size_t len)
 	return 0;
 }
 
+static size_t count_nodes(const json_t *value)
+{
+	size_t count = 1, i;
+	const char *key;
+	json_t *item;
+
+	json_array_foreach (value, i, item)
+		count += count_nodes(item);
+	json_object_foreach ((json_t *)value, key, item)
+		count += 1 + count_nodes(item);
+	return count;
+}
+
+/*
+ * JSON that libyaml cannot read: YAML knows no surrogate pairs, which JSON writers make of what
+ * is beyond the first 65536 characters. Its fields have no lines then.
+ */
+static int read_json(const char *text, size_t len, struct yaml_docs *docs)
+{
+	cleanup_json json_t *value = NULL;
+	size_t blank = 0;
+
+	while (blank < len && strchr(" \t\r\n", text[blank]))
+		blank++;
+	if (blank == len || (text[blank] != '{' && text[blank] != '['))
+		return -EINVAL;
+	if (json_parse(text, len, &value, NULL) < 0 || count_nodes(value) > NODES_MAX)
+		return -EINVAL;
+	yaml_docs_done(docs);
+	docs->items = xcalloc(1, sizeof(*docs->items));
+	docs->items[docs->count++] = (struct yaml_doc){
+		.value = TAKE_PTR(value),
+		.lines = json_object(),
+		.line = 1,
+	};
+	return 0;
+}
+
+static int read_text(struct reader *r, const char *text, size_t len, struct yaml_docs *docs)
+{
+	struct error problem = ERROR_INIT, *err = r->err;
+	int rc;
+
+	if (!yaml_parser_initialize(&r->parser))
+		return error_errno(err, ENOMEM, "cannot read %.200s", r->name);
+	r->err = &problem;
+	yaml_parser_set_encoding(&r->parser, YAML_UTF8_ENCODING);
+	yaml_parser_set_input_string(&r->parser, (const unsigned char *)text, len);
+	rc = read_stream(r, docs);
+	yaml_parser_delete(&r->parser);
+	anchors_done(r);
+	buf_done(&r->path);
+	if (rc < 0 && r->not_yaml && read_json(text, len, docs) == 0)
+		return 0;
+	return rc < 0 ? error_set(err, -rc, "%s", problem.message) : 0;
+}
+
 int yaml_parse(const char *text, size_t len, const char *name, struct yaml_docs *ret,
 	       struct error *err)
 {
@@ -453,17 +513,11 @@ int yaml_parse(const char *text, size_t len, const char *name, struct yaml_docs 
 	struct yaml_docs docs = { 0 };
 	int rc;
 
+	if (!text)
+		text = "";
 	rc = check_text(&r, text, len);
-	if (rc < 0)
-		return rc;
-	if (!yaml_parser_initialize(&r.parser))
-		return error_errno(err, ENOMEM, "cannot read %.80s", name);
-	yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
-	yaml_parser_set_input_string(&r.parser, (const unsigned char *)(text ? text : ""), len);
-	rc = read_stream(&r, &docs);
-	yaml_parser_delete(&r.parser);
-	anchors_done(&r);
-	buf_done(&r.path);
+	if (rc == 0)
+		rc = read_text(&r, text, len, &docs);
 	if (rc < 0)
 		yaml_docs_done(&docs);
 	else
