@@ -97,7 +97,7 @@ static int forget(struct error *err)
 static int run(struct down *down, struct error *err)
 {
 	struct local_config config;
-	size_t mounts;
+	size_t mounts = 0;
 	bool demo;
 	int r = local_config_load(&config, err);
 
