@@ -23,6 +23,7 @@ void input_done(struct input *in)
 		json_decref(in->items[i].object);
 		json_decref(in->items[i].doc.lines);
 		free(in->items[i].file);
+		free(in->items[i].source);
 	}
 	free(in->items);
 	*in = (struct input){ 0 };
@@ -91,9 +92,8 @@ static bool is_wrong(struct reading *r, struct input_object *o, char *field, siz
 	other = find(&r->input, o);
 	if (!other)
 		return false;
-	(void)error_set(ret, EEXIST, "metadata.name: %s \"%s\" is declared already, at %s:%d",
-			o->kind->kind, jstr(o->object, "metadata", "name"), other->file,
-			input_line(other, ""));
+	(void)error_set(ret, EEXIST, "metadata.name: %s \"%s\" is declared already, at %s",
+			o->kind->kind, jstr(o->object, "metadata", "name"), other->source);
 	return true;
 }
 
@@ -113,6 +113,7 @@ static void take_object(struct reading *r, const char *name, const struct yaml_d
 	(void)json_incref(o.object);
 	(void)json_incref(o.doc.lines);
 	o.file = xstrdup(name);
+	o.source = xasprintf("%s:%d", name, input_line(&o, ""));
 	r->input.items = xrealloc(r->input.items, (r->input.count + 1) * sizeof(*r->input.items));
 	r->input.items[r->input.count++] = o;
 }

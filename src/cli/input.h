@@ -10,6 +10,7 @@ struct input_object {
 	json_t *object;
 	const struct kind *kind;
 	char *file;
+	char *source; /* "file:12", where the object begins */
 	/* where its fields stand in the file */
 	struct yaml_doc doc;
 	char prefix[32]; /* of its fields' paths: "items[2].", or "" */
