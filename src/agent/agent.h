@@ -35,6 +35,6 @@ void agent_project(const struct kind *kind, json_t *object);
 
 /* Works until SIGTERM or SIGINT. */
 struct agent_options {
-	const char *ns, *node, *kubeconfig, *state_dir, *run_dir;
+	const char *ns, *node, *kubeconfig, *state_dir;
 };
 int agent_run(const struct agent_options *options, struct error *err);

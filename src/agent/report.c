@@ -209,9 +209,10 @@ static bool prepare(struct looking *l, const struct brick_order *o, json_t *devi
 	if (streq(jstr(device, "reason"), "Duplicate"))
 		return false;
 	brick_prepare(l->agent->host, o, &result);
+	if (streq(result.verdict.state, "Ready") && o->device && !streq(result.device, o->device))
+		snprintf(result.verdict.message, sizeof(result.verdict.message),
+			 "its disk is %.200s now", result.device);
 	set_verdict(device, o, &result.verdict, result.uuid);
-	if (o->device && result.device[0] && !streq(result.device, o->device))
-		jset(device, json_string(result.device), "foundAs");
 	return streq(result.verdict.state, "Ready");
 }
 

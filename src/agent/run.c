@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/state.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -28,14 +27,17 @@ struct process {
 	struct kube *kube, *lease_kube, *beat_kube;
 	struct lease *heartbeat;
 	struct election election;
+	pthread_mutex_t lock; /* of runner: other threads use it while it comes and goes */
 	struct runner *runner;
 	char *key;
 };
 
-static void nudge(struct process *p)
+static void nudge(struct process *p, int delay_ms)
 {
+	pthread_mutex_lock(&p->lock);
 	if (p->runner)
-		runner_enqueue(p->runner, "node", p->key, 0);
+		runner_enqueue(p->runner, "node", p->key, delay_ms);
+	pthread_mutex_unlock(&p->lock);
 }
 
 /* ---- who leads ----------------------------------------------------------------------------- */
@@ -48,16 +50,24 @@ static int nudge_pool(const json_t *pool, void *userdata)
 	return 0;
 }
 
+static void nudge_pools(struct process *p)
+{
+	pthread_mutex_lock(&p->lock);
+	if (p->runner)
+		reader_each(runner_cache(p->runner), &KIND_STORAGEPOOL, p->agent.ns, nudge_pool, p);
+	pthread_mutex_unlock(&p->lock);
+}
+
 static void lead_changed(bool held, int64_t epoch, void *userdata)
 {
 	struct process *p = userdata;
 
 	log_info("%s the cluster (epoch %lld)", held ? "leading" : "no longer leading",
 		 (long long)epoch);
-	if (!held || !p->runner)
+	if (!held)
 		return;
-	nudge(p);
-	reader_each(runner_cache(p->runner), &KIND_STORAGEPOOL, p->agent.ns, nudge_pool, p);
+	nudge(p, 0);
+	nudge_pools(p);
 }
 
 static void election_leave(struct election *e)
@@ -115,7 +125,7 @@ static void yield(struct agent *a)
 	e->not_before_ms = clock_mono_ms(&clock_real) + YIELD_MS;
 	election_leave(e);
 	pthread_mutex_unlock(&e->lock);
-	runner_enqueue(p->runner, "node", p->key, YIELD_MS + 1000);
+	nudge(p, YIELD_MS + 1000);
 }
 
 /* ---- caches -------------------------------------------------------------------------------- */
@@ -149,7 +159,7 @@ void agent_project(const struct kind *kind, json_t *object)
 /* ---- the process --------------------------------------------------------------------------- */
 static void host_changed(void *userdata)
 {
-	nudge(userdata);
+	nudge(userdata, 0);
 }
 
 static int connect_all(struct process *p, const char *kubeconfig, struct error *err)
@@ -200,6 +210,13 @@ static int wait_for_end(struct error *err)
 	return 0;
 }
 
+static void runner_set(struct process *p, struct runner *runner)
+{
+	pthread_mutex_lock(&p->lock);
+	p->runner = runner;
+	pthread_mutex_unlock(&p->lock);
+}
+
 static int run(struct process *p, struct error *err)
 {
 	cleanup_free char *field = xasprintf("metadata.name=%s", p->agent.node);
@@ -212,6 +229,7 @@ static int run(struct process *p, struct error *err)
 				    .controllers = controllers,
 				    .project = agent_project,
 				    .app = &p->agent };
+	struct runner *runner = NULL;
 	int rc;
 
 	node.watches = watches;
@@ -219,12 +237,15 @@ static int run(struct process *p, struct error *err)
 	p->agent.host->changed_data = p;
 	rc = start_heartbeat(p, err);
 	if (rc == 0)
-		rc = runner_start(&o, &p->runner, err);
+		rc = runner_start(&o, &runner, err);
 	if (rc < 0)
 		return rc;
+	runner_set(p, runner);
+	/* the lead may have come before there was a runner to tell */
+	nudge_pools(p);
 	rc = wait_for_end(err);
-	runner_stop(p->runner);
-	p->runner = NULL;
+	runner_set(p, NULL);
+	runner_stop(runner);
 	return rc;
 }
 
@@ -243,17 +264,14 @@ static void process_done(struct process *p)
 	if (p->beat_kube)
 		kube_free(p->beat_kube);
 	pthread_mutex_destroy(&p->election.lock);
+	pthread_mutex_destroy(&p->lock);
 	free(p->key);
 }
 
 int agent_run(const struct agent_options *o, struct error *err)
 {
 	struct process p = { .agent = { .leads = leads, .yield = yield } };
-	struct node_host_options host = {
-		.state_dir = o->state_dir, .run_dir = o->run_dir, .ns = o->ns, .node = o->node
-	};
-	cleanup_free char *lock_path = xasprintf("%s/agent-%s.%s.lock", o->run_dir, o->ns, o->node);
-	cleanup_close int lock = -1;
+	struct node_host_options host = { .state_dir = o->state_dir, .ns = o->ns, .node = o->node };
 	sigset_t set;
 	int rc;
 
@@ -263,17 +281,12 @@ int agent_run(const struct agent_options *o, struct error *err)
 	sigaddset(&set, SIGINT);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	rc = mkdir_parents(o->run_dir, 0755, err);
-	if (rc < 0)
-		return rc;
-	lock = lock_file(lock_path, false, err);
-	if (lock < 0)
-		return error_prefix(err, "Another agent of node %s is running", o->node);
 	p.agent.userdata = &p;
 	snprintf(p.agent.ns, sizeof(p.agent.ns), "%s", o->ns);
 	snprintf(p.agent.node, sizeof(p.agent.node), "%s", o->node);
 	p.key = xasprintf("%s/%s", o->ns, o->node);
 	pthread_mutex_init(&p.election.lock, NULL);
+	pthread_mutex_init(&p.lock, NULL);
 	agent_init(&p.agent);
 	rc = node_host_real(&host, &p.agent.host, err);
 	if (rc == 0)

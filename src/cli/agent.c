@@ -2,7 +2,10 @@
 #include "agent/agent.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "local/paths.h"
+#include "local/program.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 
@@ -20,66 +23,74 @@ static const char usage[] =
 	"  --kubeconfig FILE      where the API is and who we are\n"
 	"  --state-dir DIR        default $QM_STATE_DIR, else /var/lib/quartermaster\n"
 	"  --run-dir DIR          default $QM_RUN_DIR, else /run/quartermaster\n"
+	"  --lock NAME            runs once: holds RUN/NAME.lock (default agent-NAMESPACE-NAME)\n"
 	"\n"
 	"Example: quartermaster agent --node default/storage-node1 --kubeconfig "
 	"/etc/quartermaster/agent.kubeconfig\n";
 
-static const char *directory(const char *variable, const char *fallback)
-{
-	const char *value = getenv(variable);
+struct settings {
+	char ns[254], name[254];
+	const char *kubeconfig, *lock;
+};
 
-	return value && *value ? value : fallback;
-}
-
-int verb_agent(int argc, char **argv)
+/* 0, or the status to end with: > 0 for help. */
+static int parse(int argc, char **argv, struct settings *ret)
 {
 	static const struct option options[] = {
 		{ "node", required_argument, NULL, 'n' },
 		{ "kubeconfig", required_argument, NULL, 'k' },
 		{ "state-dir", required_argument, NULL, 's' },
 		{ "run-dir", required_argument, NULL, 'r' },
+		{ "lock", required_argument, NULL, 'l' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
-	struct agent_options o = { .state_dir = directory("QM_STATE_DIR", "/var/lib/quartermaster"),
-				   .run_dir = directory("QM_RUN_DIR", "/run/quartermaster") };
-	struct error err = ERROR_INIT;
-	char ns[254] = "", name[254] = "";
-	int c, rc;
+	int c;
 
 	optind = 0; /* the command line was looked at before us */
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (c) {
-		case 'n':
-			if (strlen(optarg) < sizeof(ns))
-				key_split(optarg, ns, name);
-			break;
-		case 'k':
-			o.kubeconfig = optarg;
-			break;
-		case 's':
-			o.state_dir = optarg;
-			break;
-		case 'r':
-			o.run_dir = optarg;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return 0;
-		default:
-			fputs(usage, stderr);
-			return 2;
-		}
+	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		if (c == 'n' && strlen(optarg) < sizeof(ret->ns))
+			key_split(optarg, ret->ns, ret->name);
+		else if (c == 'k')
+			ret->kubeconfig = optarg;
+		else if (c == 's')
+			setenv("QM_STATE_DIR", optarg, 1);
+		else if (c == 'r')
+			setenv("QM_RUN_DIR", optarg, 1);
+		else if (c == 'l')
+			ret->lock = optarg;
+		else if (c == 'h')
+			return 1;
+		else if (c != 'n')
+			return -EINVAL;
 	}
-	if (!name_is_label(ns) || !name_is_subdomain(name) || optind < argc) {
-		fputs("quartermaster agent: --node NAMESPACE/NAME is needed\n", stderr);
-		fputs(usage, stderr);
-		return 2;
+	return name_is_label(ret->ns) && name_is_subdomain(ret->name) && optind >= argc ? 0
+											: -EINVAL;
+}
+
+int verb_agent(int argc, char **argv)
+{
+	struct settings s = { 0 };
+	struct agent_options o = { .ns = s.ns, .node = s.name };
+	cleanup_free char *lock = NULL;
+	struct error err = ERROR_INIT;
+	int rc = parse(argc, argv, &s);
+
+	if (rc != 0) {
+		if (rc < 0)
+			fputs("quartermaster agent: --node NAMESPACE/NAME is needed, and only what "
+			      "stands below is known\n\n",
+			      stderr);
+		fputs(usage, rc > 0 ? stdout : stderr);
+		return rc > 0 ? 0 : 2;
 	}
-	o.ns = ns;
-	o.node = name;
+	o.kubeconfig = s.kubeconfig;
+	o.state_dir = state_dir();
 	log_init("agent", LOG_LEVEL_INFO);
-	rc = agent_run(&o, &err);
+	lock = s.lock ? xstrdup(s.lock) : xasprintf("agent-%s-%s", s.ns, s.name);
+	rc = program_lock(lock, &err);
+	if (rc >= 0)
+		rc = agent_run(&o, &err);
 	if (rc < 0)
 		log_err("%s", error_text(&err, rc));
 	return rc < 0 ? 1 : 0;

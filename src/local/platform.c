@@ -94,8 +94,8 @@ static int agent_ensure(struct platform *p, const json_t *node, struct error *er
 		r = write_credentials(node, agent, &config, err);
 	if (r < 0)
 		return r;
-	const char *argv[] = { self_path(), "agent",       "--node", key,	"--kubeconfig",
-			       config,      "--state-dir", state,    "--lock", agent,	     NULL };
+	const char *argv[] = { self_path(), "agent",       "--node", key, "--kubeconfig",
+			       config,      "--state-dir", state,    NULL };
 	keeper_add(keeper_of(p), program_new(agent, argv, box));
 	return 0;
 }

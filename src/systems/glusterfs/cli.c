@@ -8,7 +8,6 @@
 #include "systems/glusterfs/xml.h"
 
 #include <errno.h>
-#include <glob.h>
 #include <stdio.h>
 
 #define READ_TIMEOUT_MS 30000
@@ -18,7 +17,6 @@ static void gluster_argv(struct strv *argv, bool xml)
 {
 	strv_add(argv, "gluster");
 	strv_add(argv, "--mode=script");
-	strv_add(argv, "--glusterd-sock=" GLUSTERD_SOCKET);
 	if (xml)
 		strv_add(argv, "--xml");
 }
@@ -40,7 +38,7 @@ static int failure_code(const struct gluster_reply *r)
 static int failure(const struct strv *argv, const struct gluster_reply *r, struct error *err)
 {
 	cleanup_with(buf_done) struct buf what = { 0 };
-	size_t first = 3;
+	size_t first = 2;
 
 	while (first < argv->count && str_has_prefix(argv->items[first], "--"))
 		first++;
@@ -168,56 +166,32 @@ static int read_status(struct gluster_volume *v, struct error *err)
 	return rc;
 }
 
-static bool glfsheal_path(char *path, size_t size)
-{
-	static const char *const places[] = { "/usr/lib/*/glusterfs/glfsheal",
-					      "/usr/libexec/glusterfs/glfsheal",
-					      "/usr/lib/glusterfs/glfsheal",
-					      "/usr/lib64/glusterfs/glfsheal" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		glob_t g;
-		bool found = glob(places[i], 0, NULL, &g) == 0;
-
-		if (found)
-			snprintf(path, size, "%s", g.gl_pathv[0]);
-		globfree(&g);
-		if (found)
-			return true;
-	}
-	return false;
-}
-
 /*
  * What is left to heal: by the indices, which is cheap; or exactly, with what is in flight and in
- * split brain, by gluster's own crawler. That one is run directly because the command line does not
- * tell it where glusterd's socket is.
+ * split brain, by gluster's crawler.
  */
 static int read_heal(struct gluster_volume *v, bool exact, struct error *err)
 {
 	struct strv argv cleanup_with(strv_done) = { 0 };
 	struct spawn_result result cleanup_with(spawn_result_done) = { 0 };
-	char crawler[256];
+	struct gluster_reply reply;
 	int rc;
 
-	if (exact && glfsheal_path(crawler, sizeof(crawler))) {
-		strv_add(&argv, crawler);
-		strv_add(&argv, v->name);
-		strv_add(&argv, "info-summary");
-		strv_add(&argv, "glusterd-sock");
-		strv_add(&argv, GLUSTERD_SOCKET);
-	} else {
-		gluster_argv(&argv, false);
-		strv_add(&argv, "volume");
-		strv_add(&argv, "heal");
-		strv_add(&argv, v->name);
-		strv_add(&argv, "statistics");
-		strv_add(&argv, "heal-count");
-	}
+	gluster_argv(&argv, exact);
+	strv_add(&argv, "volume");
+	strv_add(&argv, "heal");
+	strv_add(&argv, v->name);
+	strv_add(&argv, exact ? "info" : "statistics");
+	strv_add(&argv, exact ? "summary" : "heal-count");
 	rc = run(&argv, exact ? WRITE_TIMEOUT_MS : READ_TIMEOUT_MS, &result, err);
-	if (rc == 0)
-		gluster_text_heal(result.out.data ? result.out.data : "", result.out.len, v);
-	return rc;
+	if (rc < 0)
+		return rc;
+	if (exact)
+		return gluster_xml_heal(result.out.data ? result.out.data : "", result.out.len,
+					&reply, v, err);
+	/* has no XML in this version of gluster */
+	gluster_text_heal(result.out.data ? result.out.data : "", result.out.len, v);
+	return 0;
 }
 
 int cli_volume_get(const char *name, bool exact, struct gluster_volume *ret, struct error *err)

@@ -19,15 +19,11 @@
 #define START_TIMEOUT_MS 20000
 #define LOG_FILE "/var/log/glusterfs/glusterd.log"
 
-/*
- * The socket of the command line lies in the run directory, not beside it as by default: so a box
- * needs only the three directories of its own to have a glusterd of its own.
- */
+/* Standard paths throughout: a person's `gluster` on the node finds this glusterd. */
 static const char config[] = "volume management\n"
 			     "    type mgmt/glusterd\n"
 			     "    option working-directory /var/lib/glusterd\n"
 			     "    option run-directory " GLUSTERD_RUN_DIR "\n"
-			     "    option glusterd-sockfile " GLUSTERD_SOCKET "\n"
 			     "    option transport-type socket\n"
 			     "    option transport.socket.keepalive-time 10\n"
 			     "    option transport.socket.keepalive-interval 2\n"

@@ -9,8 +9,8 @@
  * through pidfds.
  */
 #define GLUSTERD_RUN_DIR "/run/gluster"
-#define GLUSTERD_SOCKET GLUSTERD_RUN_DIR "/glusterd.socket"
-#define GLUSTERD_PID_FILE GLUSTERD_RUN_DIR "/glusterd.pid"
+#define GLUSTERD_SOCKET "/run/glusterd.socket"
+#define GLUSTERD_PID_FILE "/run/glusterd.pid"
 
 /* Finds glusterd; with start, starts it with a configuration file written at config_path and waits until it answers. */
 int glusterd_start(const char *config_path, bool start, struct glusterd_state *ret,

@@ -145,7 +145,6 @@ struct node_host {
 
 struct node_host_options {
 	const char *state_dir; /* records live in STATE/agent/NAMESPACE.NODE */
-	const char *run_dir;
 	const char *ns, *node;
 };
 int node_host_real(const struct node_host_options *options, struct node_host **ret,

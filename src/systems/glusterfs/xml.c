@@ -381,6 +381,40 @@ int gluster_xml_status(const char *text, size_t len, struct gluster_reply *reply
 }
 
 /* ---- heal counts --------------------------------------------------------------------------- */
+static void heal_leaf(struct document *d, const char *value)
+{
+	struct status_reading *r = d->data;
+	static const char prefix[] = "cliOutput/healInfo/bricks/brick/";
+	const char *field = d->path + sizeof(prefix) - 1;
+
+	if (!str_has_prefix(d->path, prefix))
+		return;
+	if (streq(field, "name")) {
+		cleanup_free char *address = NULL, *path = NULL;
+
+		r->brick = brick_split(value, &address, &path)
+				   ? gluster_brick_find(r->volume, address, path)
+				   : NULL;
+		if (r->brick)
+			r->brick->pending = -1;
+	} else if (streq(field, "totalNumberOfEntries") && r->brick &&
+		   isdigit((unsigned char)*value)) {
+		r->brick->pending = number(value);
+	}
+}
+
+int gluster_xml_heal(const char *text, size_t len, struct gluster_reply *reply,
+		     struct gluster_volume *volume, struct error *err)
+{
+	struct status_reading r = { .volume = volume };
+	struct document d = { .leaf = heal_leaf, .reply = reply, .data = &r };
+
+	/* counts of an earlier, less exact look do not stand in for those that are not given */
+	for (size_t i = 0; i < volume->brick_count; i++)
+		volume->bricks[i].pending = -1;
+	return document_read(&d, text, len, err);
+}
+
 static const char *after(const char *line, const char *prefix)
 {
 	return str_has_prefix(line, prefix) ? line + strlen(prefix) : NULL;
@@ -402,8 +436,7 @@ void gluster_text_heal(const char *text, size_t len, struct gluster_volume *volu
 					: NULL;
 			if (brick)
 				brick->pending = -1;
-		} else if (brick && ((value = after(line, "Number of entries: ")) ||
-				     (value = after(line, "Total Number of entries: ")))) {
+		} else if (brick && (value = after(line, "Number of entries: "))) {
 			if (isdigit((unsigned char)*value))
 				brick->pending = number(value);
 		}

@@ -24,5 +24,8 @@ int gluster_xml_volume(const char *text, size_t len, const char *name, struct gl
 /* Adds what `volume status NAME detail` says to the bricks of a volume that is known. */
 int gluster_xml_status(const char *text, size_t len, struct gluster_reply *reply,
 		       struct gluster_volume *volume, struct error *err);
-/* Adds heal counts from `volume heal NAME statistics heal-count` or `glfsheal NAME info-summary`, both plain text. */
+/* Adds heal counts from `volume heal NAME info summary`: all entries that are not whole; -1 where it is not known. */
+int gluster_xml_heal(const char *text, size_t len, struct gluster_reply *reply,
+		     struct gluster_volume *volume, struct error *err);
+/* Adds heal counts from `volume heal NAME statistics heal-count`, which is plain text. */
 void gluster_text_heal(const char *text, size_t len, struct gluster_volume *volume);
