@@ -22,15 +22,6 @@ static int help(FILE *out)
 	return QM_OK;
 }
 
-/* Verbs that parse for themselves need not know --help. */
-static bool asks_for_help(int argc, char **argv)
-{
-	for (int i = 1; i < argc && !streq(argv[i], "--"); i++)
-		if (streq(argv[i], "--help") || streq(argv[i], "-h"))
-			return true;
-	return false;
-}
-
 static int run_command(const struct verb *v, int argc, char **argv)
 {
 	struct session s = { .out = stdout };
@@ -39,6 +30,11 @@ static int run_command(const struct verb *v, int argc, char **argv)
 
 	if (code != QM_OK)
 		return code;
+	if (args_given(&a, "help")) {
+		verb_help(v, stdout);
+		args_done(&a);
+		return QM_OK;
+	}
 	if (v->connects)
 		code = session_open(&a, &s);
 	if (code == QM_OK)
@@ -51,34 +47,34 @@ static int run_command(const struct verb *v, int argc, char **argv)
 	return code;
 }
 
-int main(int argc, char **argv)
+static int run(const struct verb *v, int argc, char **argv)
 {
-	const struct verb *v;
-
-	(void)mallopt(M_ARENA_MAX, 2);
-	if (argc < 2) {
-		(void)help(stderr);
-		return QM_USAGE;
-	}
-	if (streq(argv[1], "--help") || streq(argv[1], "-h") || streq(argv[1], "help")) {
-		v = argc > 2 ? verb_find(argv[2]) : NULL;
-		if (v)
-			verb_help(v, stdout);
-		return v ? QM_OK : argc > 2 ? verb_unknown(argv[2]) : help(stdout);
-	}
-	v = verb_find(streq(argv[1], "--version") ? "version" : argv[1]);
-	if (!v)
-		return verb_unknown(argv[1]);
-	argv[1] = (char *)v->name;
-	if (asks_for_help(argc - 1, argv + 1)) {
-		verb_help(v, stdout);
-		return QM_OK;
-	}
+	argv[0] = (char *)v->name;
 	if (v->command)
-		return run_command(v, argc - 1, argv + 1);
+		return run_command(v, argc, argv);
 	if (v->run)
-		return v->run(argc - 1, argv + 1);
+		return v->run(argc, argv);
 	(void)fprintf(stderr, "quartermaster: this program was built without the verb \"%s\"\n",
 		      v->name);
 	return QM_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	const char *word = argc > 1 ? argv[1] : NULL;
+	const struct verb *v;
+
+	(void)mallopt(M_ARENA_MAX, 2);
+	if (!word) {
+		(void)help(stderr);
+		return QM_USAGE;
+	}
+	if (streq(word, "--help") || streq(word, "-h") || streq(word, "help")) {
+		v = argc > 2 ? verb_find(argv[2]) : NULL;
+		if (v)
+			return run(v, 2, (char *[]){ argv[2], (char *)"--help", NULL });
+		return argc > 2 ? verb_unknown(argv[2]) : help(stdout);
+	}
+	v = verb_find(streq(word, "--version") ? "version" : word);
+	return v ? run(v, argc - 1, argv + 1) : verb_unknown(word);
 }
