@@ -14,7 +14,8 @@ struct agent {
 	struct node_host *host;
 	/* Whether this agent leads the cluster now, and under which epoch; takes part in the election
 	 * from the first call on. */
-	bool (*leads)(struct agent *a, const char *deployment, const char *cluster, int64_t *ret_epoch);
+	bool (*leads)(struct agent *a, const char *deployment, const char *cluster,
+		      int64_t *ret_epoch);
 	/* Gives the lead away for a while: another member can do what this one cannot. */
 	void (*yield)(struct agent *a);
 	void *userdata;
@@ -25,8 +26,8 @@ void agent_init(struct agent *a);
 void agent_done(struct agent *a);
 
 /* r->app is the struct agent. Keys: the StorageNode's, a StoragePool's, the name of a pool. */
-extern const struct controller AGENT_NODE;  /* "node" */
-extern const struct controller AGENT_POOL;  /* "pool" */
+extern const struct controller AGENT_NODE; /* "node" */
+extern const struct controller AGENT_POOL; /* "pool" */
 extern const struct controller AGENT_QUOTA; /* "quota" */
 
 /* Cuts objects down to what these loops read. */
@@ -34,6 +35,6 @@ void agent_project(const struct kind *kind, json_t *object);
 
 /* Works until SIGTERM or SIGINT. */
 struct agent_options {
-	const char *ns, *node, *kubeconfig, *state_dir, *run_dir;
+	const char *ns, *node, *kubeconfig, *state_dir;
 };
 int agent_run(const struct agent_options *options, struct error *err);

@@ -176,8 +176,8 @@ int op_end(struct op *op, int rc)
 	struct store *s = op->s;
 
 	rc = op_settle(op, rc);
-	if (s->collect)
-		pthread_cond_broadcast(&s->work);
+	if (s->collect && s->on_work)
+		s->on_work(s->on_work_data);
 	pthread_mutex_unlock(&s->lock);
 	if (rc < 0 && op->w->ret_status)
 		*op->w->ret_status = status_failure(op->fault, error_text(op->err, rc), op->kind,

@@ -3,7 +3,6 @@
 #include "base/log.h"
 
 #include <errno.h>
-#include <time.h>
 
 /* Objects handled in one transaction: other writers get in between. */
 #define AT_ONCE 100
@@ -232,27 +231,11 @@ int store_collect(struct store *s)
 	return removed;
 }
 
-void store_collect_wait(struct store *s, int timeout_ms)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += timeout_ms / 1000;
-	until.tv_nsec += (timeout_ms % 1000) * 1000000L;
-	if (until.tv_nsec >= 1000000000L) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000L;
-	}
-	pthread_mutex_lock(&s->lock);
-	if (!s->collect)
-		pthread_cond_timedwait(&s->work, &s->lock, &until);
-	pthread_mutex_unlock(&s->lock);
-}
-
-void store_collect_wake(struct store *s)
+void store_on_work(struct store *s, void (*fn)(void *userdata), void *userdata)
 {
 	pthread_mutex_lock(&s->lock);
-	pthread_cond_broadcast(&s->work);
+	s->on_work = fn;
+	s->on_work_data = userdata;
 	pthread_mutex_unlock(&s->lock);
 }
 

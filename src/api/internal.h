@@ -85,7 +85,6 @@ struct store {
 	struct database writer, reader_own, *reader;
 	pthread_mutex_t lock, read_lock_own, *read_lock;
 	pthread_cond_t batch_done;
-	pthread_cond_t work; /* the collector has something to do */
 	atomic_int queued; /* threads that want the lock in order to write */
 	struct batch *batch; /* open transaction, or NULL */
 	struct change *pending, **pending_tail; /* of the open transaction */
@@ -95,6 +94,8 @@ struct store {
 	int64_t history_bytes;
 	struct store_watch *watches;
 	bool collect; /* owner references, namespaces or finalizers need a look */
+	void (*on_work)(void *userdata);
+	void *on_work_data;
 	int64_t expire_at; /* wall time of the next look at Events */
 	const struct clock *clock;
 	int history;
@@ -221,10 +222,11 @@ int store_get_text(struct store *s, const struct kind *kind, const char *ns, con
 int watch_start(struct store *s, const struct store_query *q, const char *version, change_fn fn,
 		void *userdata, struct store_watch **ret, struct error *err);
 void watch_deliver(struct store *s, struct change *c); /* with the lock held */
+/* Calls fn with the version up to which everything has been delivered, before anything newer is. */
+void watch_at_version(struct store *s, void (*fn)(int64_t version, void *userdata), void *userdata);
 /* True where somebody watches the kind: a change is worth keeping until the commit. */
 bool watch_wanted(const struct store *s, const struct kind *kind);
 
 /* ---- collect.c ------------------------------------------------------------------------------ */
-/* Waits until there is something to collect, at most timeout_ms. */
-void store_collect_wait(struct store *s, int timeout_ms);
-void store_collect_wake(struct store *s);
+/* fn is called, with the store locked, when store_collect has something to do; it must not block. */
+void store_on_work(struct store *s, void (*fn)(void *userdata), void *userdata);

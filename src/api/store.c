@@ -177,16 +177,6 @@ static int prepare_schema(struct store *s, const char *path, struct error *err)
 	return 0;
 }
 
-static void cond_init_monotonic(pthread_cond_t *cond)
-{
-	pthread_condattr_t attr;
-
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(cond, &attr);
-	pthread_condattr_destroy(&attr);
-}
-
 int store_open(const struct store_options *options, struct store **ret, struct error *err)
 {
 	bool memory = streq(options->path, ":memory:");
@@ -196,7 +186,6 @@ int store_open(const struct store_options *options, struct store **ret, struct e
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_mutex_init(&s->read_lock_own, NULL);
 	pthread_cond_init(&s->batch_done, NULL);
-	cond_init_monotonic(&s->work);
 	s->pending_tail = &s->pending;
 	s->clock = options->clock ? options->clock : &clock_real;
 	s->history = options->history > 0 ? options->history : 10000;
@@ -239,7 +228,6 @@ void store_close(struct store *s)
 		return;
 	db_close(&s->writer);
 	db_close(&s->reader_own);
-	pthread_cond_destroy(&s->work);
 	pthread_cond_destroy(&s->batch_done);
 	pthread_mutex_destroy(&s->read_lock_own);
 	pthread_mutex_destroy(&s->lock);

@@ -52,6 +52,13 @@ void watch_deliver(struct store *s, struct change *c)
 			give(w, c);
 }
 
+void watch_at_version(struct store *s, void (*fn)(int64_t version, void *userdata), void *userdata)
+{
+	pthread_mutex_lock(&s->lock);
+	fn(s->committed, userdata);
+	pthread_mutex_unlock(&s->lock);
+}
+
 /* ---- what is there already ------------------------------------------------------------------ */
 
 struct texts {

@@ -4,11 +4,11 @@
 #include "api/server.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/paths.h"
 #include "base/str.h"
 #include "kube/kube.h"
 #include "local/box.h"
 #include "local/keeper.h"
-#include "local/paths.h"
 #include "local/self.h"
 
 #include <errno.h>
@@ -94,8 +94,8 @@ static int agent_ensure(struct platform *p, const json_t *node, struct error *er
 		r = write_credentials(node, agent, &config, err);
 	if (r < 0)
 		return r;
-	const char *argv[] = { self_path(), "agent",       "--node", key,	"--kubeconfig",
-			       config,      "--state-dir", state,    "--lock", agent,	     NULL };
+	const char *argv[] = { self_path(), "agent",       "--node", key, "--kubeconfig",
+			       config,      "--state-dir", state,    NULL };
 	keeper_add(keeper_of(p), program_new(agent, argv, box));
 	return 0;
 }

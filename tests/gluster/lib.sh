@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Boxes for tests with a real GlusterFS: each is a network and a mount namespace in which glusterd's
-# standard paths are the box's own, on one bridge inside a namespace of its own (so nothing shows on
+# Boxes for tests with a real GlusterFS: each is a network and a mount namespace in which /run and glusterd's
+# directories are the box's own, on one bridge inside a namespace of its own (so nothing shows on
 # the machine). Sourced by bash; everything is undone by a trap. Prints TAP.
 #
 #   lab_up N            boxes 1..N, addresses $(addr I)
@@ -39,7 +39,9 @@ box_up() {
 	in_box "$i" ip link set lo up
 	in_box "$i" ip addr add "$(addr "$i")/24" dev eth0
 	in_box "$i" ip link set eth0 up
-	mkdir -p /run/gluster /var/lib/glusterd /var/log/glusterfs
+	mkdir -p /var/lib/glusterd /var/log/glusterfs
+	in_box "$i" mount -t tmpfs -o mode=755 tmpfs /run
+	in_box "$i" mkdir /run/gluster
 	in_box "$i" mount --bind "$dir/lib" /var/lib/glusterd
 	in_box "$i" mount --bind "$dir/run" /run/gluster
 	in_box "$i" mount --bind "$dir/log" /var/log/glusterfs

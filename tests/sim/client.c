@@ -91,6 +91,10 @@ int call_end(struct proc *p, enum fault fault, int rc, struct error *err)
 		return dead(err);
 	if (fault == FAULT_FAIL_AFTER)
 		return error_set(err, EAGAIN, "the connection broke");
+	if (fault == FAULT_LATE && task_self(s))
+		task_sleep(s, 5000 + sim_below(s, 25000));
+	if (fault == FAULT_LATE)
+		return error_set(err, ETIMEDOUT, "no answer in time");
 	return rc;
 }
 

@@ -10,8 +10,8 @@
 
 #define RECORD_PREFIX "brick."
 
-__attribute__((format(printf, 4, 5))) static void fail(struct brick_result *r, const char *state, const char *reason,
-						       const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void fail(struct brick_result *r, const char *state,
+						       const char *reason, const char *format, ...)
 {
 	va_list ap;
 
@@ -42,7 +42,8 @@ bool brick_order_valid(const struct brick_order *o)
 {
 	cleanup_free char *tail = NULL;
 
-	if (!id_valid(o->id) || !o->path || !path_is_clean(o->path) || !o->node_uid || !o->device == !o->directory)
+	if (!id_valid(o->id) || !o->path || !path_is_clean(o->path) || !o->node_uid ||
+	    !o->device == !o->directory)
 		return false;
 	if (o->directory) {
 		tail = xasprintf("%s/.quartermaster-%s/brick", o->directory, o->id);
@@ -83,16 +84,19 @@ int brick_choose(struct node_host *h, const struct brick_order *o, char uuid[sta
 		rc = brick_release(h, o->id, err);
 		if (rc != 0)
 			return rc < 0 ? rc
-				      : error_set(err, EAGAIN, "The disk of brick %s left its pool and is not there", o->id);
+				      : error_set(err, EAGAIN,
+						  "The disk of brick %s left its pool and is not "
+						  "there",
+						  o->id);
 	}
 	if (o->known_uuid && strlen(o->known_uuid) == UUID_TEXT_MAX - 1)
 		memcpy(uuid, o->known_uuid, UUID_TEXT_MAX);
 	else
 		uuid_text(uuid);
 	json_decref(record);
-	record = json_pack("{s:s, s:s, s:s*, s:s*, s:s, s:s*, s:b}", "id", o->id, "uuid", uuid, "device", o->device,
-			   "directory", o->directory, "path", o->path, "pool", o->pool, "ready",
-			   o->known_uuid && o->known_ready);
+	record = json_pack("{s:s, s:s, s:s*, s:s*, s:s, s:s*, s:b}", "id", o->id, "uuid", uuid,
+			   "device", o->device, "directory", o->directory, "path", o->path, "pool",
+			   o->pool, "ready", o->known_uuid && o->known_ready);
 	return record_put(h, o->id, record, err);
 }
 
@@ -102,7 +106,8 @@ static bool marker_fits(const json_t *marker, const struct brick_order *o)
 	return streq(jstr(marker, "id"), o->id) && streq(jstr(marker, "node"), o->node_uid);
 }
 
-static bool check_marker(struct node_host *h, const struct brick_order *o, bool ready, struct brick_result *ret)
+static bool check_marker(struct node_host *h, const struct brick_order *o, bool ready,
+			 struct brick_result *ret)
 {
 	cleanup_free char *root = root_of(o->path);
 	cleanup_json json_t *marker = NULL;
@@ -110,18 +115,21 @@ static bool check_marker(struct node_host *h, const struct brick_order *o, bool 
 	int rc = h->ops->marker_read(h, root, &marker, &err);
 
 	if (rc == -ENOENT && !ready) {
-		marker = json_pack("{s:s, s:s, s:s*}", "id", o->id, "node", o->node_uid, "pool", o->pool);
+		marker = json_pack("{s:s, s:s, s:s*}", "id", o->id, "node", o->node_uid, "pool",
+				   o->pool);
 		rc = h->ops->marker_write(h, root, marker, &err);
 	} else if (rc == -ENOENT || rc == -ENOTEMPTY) {
 		fail(ret, "Failed", "MarkerMissing",
-		     "%s holds no marker of brick %s although it %s: has somebody else written there? Restore it or remove it "
+		     "%s holds no marker of brick %s although it %s: has somebody else written "
+		     "there? Restore it or remove it "
 		     "from the spec",
 		     root, o->id, rc == -ENOENT ? "was in use before" : "holds files");
 		return false;
 	} else if (rc == 0 && !marker_fits(marker, o)) {
 		fail(ret, "Failed", "ForeignBrick",
-		     "%s is a brick of another node or another name (%s): it stays untouched; remove it from the spec", root,
-		     jstr(marker, "id") ? jstr(marker, "id") : "?");
+		     "%s is a brick of another node or another name (%s): it stays untouched; "
+		     "remove it from the spec",
+		     root, jstr(marker, "id") ? jstr(marker, "id") : "?");
 		return false;
 	}
 	if (rc < 0) {
@@ -133,7 +141,8 @@ static bool check_marker(struct node_host *h, const struct brick_order *o, bool 
 
 /* ---- preparing ----------------------------------------------------------------------------- */
 /* The device that carries our file system; "" when it was never made; false: a verdict was given. */
-static bool locate(struct node_host *h, const struct brick_order *o, bool ready, struct brick_result *ret)
+static bool locate(struct node_host *h, const struct brick_order *o, bool ready,
+		   struct brick_result *ret)
 {
 	struct device_facts facts;
 	struct error err = ERROR_INIT;
@@ -147,7 +156,8 @@ static bool locate(struct node_host *h, const struct brick_order *o, bool ready,
 		return true;
 	ret->device[0] = '\0';
 	if (ready) {
-		fail(ret, "Missing", "NotFound", "The disk of brick %s (%s, file system %s) is not there: attach it again",
+		fail(ret, "Missing", "NotFound",
+		     "The disk of brick %s (%s, file system %s) is not there: attach it again",
 		     o->id, o->device, ret->uuid);
 		return false;
 	}
@@ -155,8 +165,8 @@ static bool locate(struct node_host *h, const struct brick_order *o, bool ready,
 	return streq(ret->verdict.state, "Available");
 }
 
-static bool format(struct node_host *h, const struct brick_order *o, const char *device, bool overwrite,
-		   struct brick_result *ret)
+static bool format(struct node_host *h, const struct brick_order *o, const char *device,
+		   bool overwrite, struct brick_result *ret)
 {
 	struct error err = ERROR_INIT;
 	/* an XFS label has 12 bytes: the digits of "b-0123456789ab" */
@@ -164,22 +174,27 @@ static bool format(struct node_host *h, const struct brick_order *o, const char 
 	int rc = h->ops->format(h, device, ret->uuid, label, overwrite, &err);
 
 	if (rc < 0) {
-		fail(ret, "Failed", rc == -EBUSY ? "InUse" : rc == -EEXIST ? "Signature" : "FormatFailed", "%s",
-		     error_text(&err, rc));
+		fail(ret, "Failed",
+		     rc == -EBUSY    ? "InUse"
+		     : rc == -EEXIST ? "Signature"
+				     : "FormatFailed",
+		     "%s", error_text(&err, rc));
 		return false;
 	}
 	snprintf(ret->device, sizeof(ret->device), "%s", device);
 	return true;
 }
 
-static bool mount_device(struct node_host *h, const struct brick_order *o, bool ready, struct brick_result *ret)
+static bool mount_device(struct node_host *h, const struct brick_order *o, bool ready,
+			 struct brick_result *ret)
 {
 	cleanup_free char *root = root_of(o->path);
 	struct error err = ERROR_INIT;
 	int rc = h->ops->mount(h, ret->device, ret->uuid, root, &err);
 
 	/* Never used, and ours by its UUID: what a crash during mkfs left is made again. */
-	if (rc < 0 && rc != -EBUSY && rc != -ETIMEDOUT && !ready && format(h, o, ret->device, true, ret))
+	if (rc < 0 && rc != -EBUSY && rc != -ETIMEDOUT && !ready &&
+	    format(h, o, ret->device, true, ret))
 		rc = h->ops->mount(h, ret->device, ret->uuid, root, &err);
 	if (rc < 0) {
 		fail(ret, "Failed", "MountFailed", "%s", error_text(&err, rc));
@@ -188,7 +203,8 @@ static bool mount_device(struct node_host *h, const struct brick_order *o, bool 
 	return true;
 }
 
-static bool prepare_device(struct node_host *h, const struct brick_order *o, bool ready, struct brick_result *ret)
+static bool prepare_device(struct node_host *h, const struct brick_order *o, bool ready,
+			   struct brick_result *ret)
 {
 	if (!locate(h, o, ready, ret))
 		return false;
@@ -197,14 +213,17 @@ static bool prepare_device(struct node_host *h, const struct brick_order *o, boo
 	return mount_device(h, o, ready, ret);
 }
 
-static bool prepare_directory(struct node_host *h, const struct brick_order *o, bool ready, struct brick_result *ret)
+static bool prepare_directory(struct node_host *h, const struct brick_order *o, bool ready,
+			      struct brick_result *ret)
 {
 	struct device_facts facts;
 
 	snprintf(ret->device, sizeof(ret->device), "%s", o->directory);
 	h->ops->probe_directory(h, o->directory, &facts);
 	if (ready)
-		facts.free = facts.free < DEVICE_SIZE_MIN ? DEVICE_SIZE_MIN : facts.free; /* it may have filled up since */
+		facts.free = facts.free < DEVICE_SIZE_MIN
+				     ? DEVICE_SIZE_MIN
+				     : facts.free; /* it may have filled up since */
 	device_judge(o->directory, &facts, false, &ret->verdict);
 	return streq(ret->verdict.state, "Available");
 }
@@ -219,7 +238,8 @@ void brick_prepare(struct node_host *h, const struct brick_order *o, struct bric
 	*ret = (struct brick_result){ 0 };
 	rc = record_get(h, o->id, &record, &err);
 	if (rc < 0 || !jstr(record, "uuid")) {
-		fail(ret, "Failed", "NoRecord", "The record of brick %s cannot be read: %s", o->id, error_text(&err, rc));
+		fail(ret, "Failed", "NoRecord", "The record of brick %s cannot be read: %s", o->id,
+		     error_text(&err, rc));
 		return;
 	}
 	ready = jbool(record, "ready");
@@ -239,7 +259,8 @@ void brick_prepare(struct node_host *h, const struct brick_order *o, struct bric
 }
 
 /* ---- releasing ----------------------------------------------------------------------------- */
-static int release_device(struct node_host *h, const json_t *record, const char *root, struct error *err)
+static int release_device(struct node_host *h, const json_t *record, const char *root,
+			  struct error *err)
 {
 	char device[DEVICE_PATH_MAX];
 	const char *uuid = jstr(record, "uuid");
@@ -275,7 +296,8 @@ int brick_release(struct node_host *h, const char *id, struct error *err)
 		if (rc < 0)
 			return rc;
 	}
-	rc = jstr(record, "directory") ? h->ops->tree_remove(h, root, id, err) : release_device(h, record, root, err);
+	rc = jstr(record, "directory") ? h->ops->tree_remove(h, root, id, err)
+				       : release_device(h, record, root, err);
 	return rc != 0 ? rc : h->ops->record_remove(h, name, err);
 }
 

@@ -14,13 +14,14 @@ struct brick_order { /* an entry of status.plan.bricks */
 	bool wipe;
 	const char *node_uid;
 	const char *known_uuid; /* what status.agent remembers of an earlier life, or NULL */
-	bool known_ready;       /* and that it was in use then */
+	bool known_ready; /* and that it was in use then */
 };
 
 struct brick_result {
 	struct device_verdict verdict; /* state Ready: mounted, verified, usable */
 	char uuid[UUID_TEXT_MAX];
-	char device[DEVICE_PATH_MAX];  /* the name it has now; differs from the order's when it moved */
+	char device
+		[DEVICE_PATH_MAX]; /* the name it has now; differs from the order's when it moved */
 };
 
 /* Is this a brick order that can be carried out at all (its fields are there, its path is its own)? */

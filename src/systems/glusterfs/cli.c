@@ -8,7 +8,6 @@
 #include "systems/glusterfs/xml.h"
 
 #include <errno.h>
-#include <glob.h>
 #include <stdio.h>
 
 #define READ_TIMEOUT_MS 30000
@@ -18,7 +17,6 @@ static void gluster_argv(struct strv *argv, bool xml)
 {
 	strv_add(argv, "gluster");
 	strv_add(argv, "--mode=script");
-	strv_add(argv, "--glusterd-sock=" GLUSTERD_SOCKET);
 	if (xml)
 		strv_add(argv, "--xml");
 }
@@ -40,36 +38,42 @@ static int failure_code(const struct gluster_reply *r)
 static int failure(const struct strv *argv, const struct gluster_reply *r, struct error *err)
 {
 	cleanup_with(buf_done) struct buf what = { 0 };
-	size_t first = 3;
+	size_t first = 2;
 
 	while (first < argv->count && str_has_prefix(argv->items[first], "--"))
 		first++;
 	for (size_t i = first; i < argv->count && i < first + 3; i++)
 		buf_printf(&what, " %s", argv->items[i]);
-	return error_set(err, failure_code(r), "gluster%s: %s", what.data ? what.data : "", r->message);
+	return error_set(err, failure_code(r), "gluster%s: %s", what.data ? what.data : "",
+			 r->message);
 }
 
 /* Runs gluster; the reply is there when 0 is returned or gluster reported a failure itself. */
 static int run(const struct strv *argv, int timeout_ms, struct spawn_result *ret, struct error *err)
 {
-	int rc = spawn_run(&(struct spawn){ .argv = (const char *const *)argv->items, .timeout_ms = timeout_ms }, ret, err);
+	int rc = spawn_run(&(struct spawn){ .argv = (const char *const *)argv->items,
+					    .timeout_ms = timeout_ms },
+			   ret, err);
 
 	if (rc < 0)
 		return rc;
 	if (strstr(ret->out.data ? ret->out.data : "", "Connection failed") ||
 	    strstr(ret->err.data ? ret->err.data : "", "Connection failed"))
-		return error_set(err, ENOTCONN, "glusterd does not answer: see /var/log/glusterfs/glusterd.log");
+		return error_set(err, ENOTCONN,
+				 "glusterd does not answer: see /var/log/glusterfs/glusterd.log");
 	return 0;
 }
 
 /* For commands of which only success matters. */
-static int run_checked(const struct strv *argv, int timeout_ms, struct gluster_reply *ret, struct error *err)
+static int run_checked(const struct strv *argv, int timeout_ms, struct gluster_reply *ret,
+		       struct error *err)
 {
 	struct spawn_result result cleanup_with(spawn_result_done) = { 0 };
 	int rc = run(argv, timeout_ms, &result, err);
 
 	if (rc == 0)
-		rc = gluster_xml_reply(result.out.data ? result.out.data : "", result.out.len, ret, err);
+		rc = gluster_xml_reply(result.out.data ? result.out.data : "", result.out.len, ret,
+				       err);
 	if (rc == 0 && ret->ret != 0)
 		rc = failure(argv, ret, err);
 	return rc;
@@ -100,7 +104,8 @@ int cli_peers(struct gluster_peers *ret, struct error *err)
 	strv_add(&argv, "status");
 	rc = run(&argv, READ_TIMEOUT_MS, &result, err);
 	if (rc == 0)
-		rc = gluster_xml_peers(result.out.data ? result.out.data : "", result.out.len, &reply, ret, err);
+		rc = gluster_xml_peers(result.out.data ? result.out.data : "", result.out.len,
+				       &reply, ret, err);
 	if (rc == 0 && reply.ret != 0) {
 		gluster_peers_done(ret);
 		rc = failure(&argv, &reply, err);
@@ -132,7 +137,8 @@ static int read_info(const char *name, struct gluster_volume *ret, struct error 
 	strv_add(&argv, name);
 	rc = run(&argv, READ_TIMEOUT_MS, &result, err);
 	if (rc == 0)
-		rc = gluster_xml_volume(result.out.data ? result.out.data : "", result.out.len, name, &reply, ret, err);
+		rc = gluster_xml_volume(result.out.data ? result.out.data : "", result.out.len,
+					name, &reply, ret, err);
 	/* only glusterd's own word counts for "there is none": anything else might lead to a second one */
 	if (rc == -ENOENT && !strstr(reply.message, "does not exist"))
 		rc = failure(&argv, &reply, err);
@@ -153,60 +159,39 @@ static int read_status(struct gluster_volume *v, struct error *err)
 	strv_add(&argv, "detail");
 	rc = run(&argv, READ_TIMEOUT_MS, &result, err);
 	if (rc == 0)
-		rc = gluster_xml_status(result.out.data ? result.out.data : "", result.out.len, &reply, v, err);
+		rc = gluster_xml_status(result.out.data ? result.out.data : "", result.out.len,
+					&reply, v, err);
 	if (rc == 0 && reply.ret != 0)
 		rc = failure(&argv, &reply, err);
 	return rc;
 }
 
-static bool glfsheal_path(char *path, size_t size)
-{
-	static const char *const places[] = { "/usr/lib/*/glusterfs/glfsheal", "/usr/libexec/glusterfs/glfsheal",
-					      "/usr/lib/glusterfs/glfsheal", "/usr/lib64/glusterfs/glfsheal" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		glob_t g;
-		bool found = glob(places[i], 0, NULL, &g) == 0;
-
-		if (found)
-			snprintf(path, size, "%s", g.gl_pathv[0]);
-		globfree(&g);
-		if (found)
-			return true;
-	}
-	return false;
-}
-
 /*
  * What is left to heal: by the indices, which is cheap; or exactly, with what is in flight and in
- * split brain, by gluster's own crawler. That one is run directly because the command line does not
- * tell it where glusterd's socket is.
+ * split brain, by gluster's crawler.
  */
 static int read_heal(struct gluster_volume *v, bool exact, struct error *err)
 {
 	struct strv argv cleanup_with(strv_done) = { 0 };
 	struct spawn_result result cleanup_with(spawn_result_done) = { 0 };
-	char crawler[256];
+	struct gluster_reply reply;
 	int rc;
 
-	if (exact && glfsheal_path(crawler, sizeof(crawler))) {
-		strv_add(&argv, crawler);
-		strv_add(&argv, v->name);
-		strv_add(&argv, "info-summary");
-		strv_add(&argv, "glusterd-sock");
-		strv_add(&argv, GLUSTERD_SOCKET);
-	} else {
-		gluster_argv(&argv, false);
-		strv_add(&argv, "volume");
-		strv_add(&argv, "heal");
-		strv_add(&argv, v->name);
-		strv_add(&argv, "statistics");
-		strv_add(&argv, "heal-count");
-	}
+	gluster_argv(&argv, exact);
+	strv_add(&argv, "volume");
+	strv_add(&argv, "heal");
+	strv_add(&argv, v->name);
+	strv_add(&argv, exact ? "info" : "statistics");
+	strv_add(&argv, exact ? "summary" : "heal-count");
 	rc = run(&argv, exact ? WRITE_TIMEOUT_MS : READ_TIMEOUT_MS, &result, err);
-	if (rc == 0)
-		gluster_text_heal(result.out.data ? result.out.data : "", result.out.len, v);
-	return rc;
+	if (rc < 0)
+		return rc;
+	if (exact)
+		return gluster_xml_heal(result.out.data ? result.out.data : "", result.out.len,
+					&reply, v, err);
+	/* has no XML in this version of gluster */
+	gluster_text_heal(result.out.data ? result.out.data : "", result.out.len, v);
+	return 0;
 }
 
 int cli_volume_get(const char *name, bool exact, struct gluster_volume *ret, struct error *err)
@@ -302,7 +287,8 @@ static bool step_words(struct strv *argv, const struct volume_step *s)
 		add_options(argv, s);
 	if (s->kind == STEP_REPLACE_BRICK)
 		strv_add(argv, "commit");
-	if (s->kind != STEP_SET && s->kind != STEP_HEAL && s->kind != STEP_START && s->kind != STEP_DELETE)
+	if (s->kind != STEP_SET && s->kind != STEP_HEAL && s->kind != STEP_START &&
+	    s->kind != STEP_DELETE)
 		strv_add(argv, "force");
 	return true;
 }
@@ -316,7 +302,8 @@ static int heal(const struct strv *argv, struct error *err)
 
 	if (rc < 0 || result.status == 0)
 		return rc;
-	snprintf(reply.message, sizeof(reply.message), "%s", result.err.len ? result.err.data : "no reason given");
+	snprintf(reply.message, sizeof(reply.message), "%s",
+		 result.err.len ? result.err.data : "no reason given");
 	reply.message[strcspn(reply.message, "\n")] = '\0';
 	return failure(argv, &reply, err);
 }
@@ -328,18 +315,21 @@ int cli_volume_apply(const struct volume_step *step, struct error *err)
 
 	gluster_argv(&argv, step->kind != STEP_HEAL);
 	if (!step_words(&argv, step))
-		return error_set(err, EINVAL, "\"%s\" is not a step for gluster", volume_step_name(step->kind));
+		return error_set(err, EINVAL, "\"%s\" is not a step for gluster",
+				 volume_step_name(step->kind));
 	log_info("volume %s: %s: %s", step->volume, volume_step_name(step->kind), step->why);
 	if (step->kind == STEP_START_FORCE)
 		glusterd_forget_dead(step->volume);
-	return step->kind == STEP_HEAL ? heal(&argv, err) : run_checked(&argv, WRITE_TIMEOUT_MS, &reply, err);
+	return step->kind == STEP_HEAL ? heal(&argv, err)
+				       : run_checked(&argv, WRITE_TIMEOUT_MS, &reply, err);
 }
 
 int cli_version(char *ret, size_t size, struct error *err)
 {
 	const char *argv[] = { "glusterd", "--version", NULL };
 	struct spawn_result result cleanup_with(spawn_result_done) = { 0 };
-	int rc = spawn_check(&(struct spawn){ .argv = argv, .timeout_ms = READ_TIMEOUT_MS }, &result, err);
+	int rc = spawn_check(&(struct spawn){ .argv = argv, .timeout_ms = READ_TIMEOUT_MS },
+			     &result, err);
 	const char *p;
 
 	if (rc < 0)

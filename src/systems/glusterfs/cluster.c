@@ -16,7 +16,7 @@
 struct decision {
 	const struct volume_view *view;
 	const struct gluster_volume *volume;
-	const json_t *bricks;      /* spec.bricks */
+	const json_t *bricks; /* spec.bricks */
 	struct volume_type type;
 	struct volume_step *step;
 };
@@ -49,7 +49,8 @@ const char *volume_step_name(enum volume_step_kind kind)
 	return names[kind];
 }
 
-__attribute__((format(printf, 3, 4))) static bool decide(struct decision *d, enum volume_step_kind kind,
+__attribute__((format(printf, 3, 4))) static bool decide(struct decision *d,
+							 enum volume_step_kind kind,
 							 const char *format, ...)
 {
 	va_list ap;
@@ -108,9 +109,12 @@ static bool decide_deleted(struct decision *d)
 static bool brick_usable(struct decision *d, const json_t *b)
 {
 	if (!jbool(b, "prepared"))
-		return !decide(d, STEP_WAIT, "Waiting for %s to prepare its brick %s", text_of(b, "node"), text_of(b, "id"));
+		return !decide(d, STEP_WAIT, "Waiting for %s to prepare its brick %s",
+			       text_of(b, "node"), text_of(b, "id"));
 	if (!reachable(d, brick_address(b)))
-		return !decide(d, STEP_WAIT, "Waiting for node %s (%s): it is not a connected member of the trusted pool",
+		return !decide(d, STEP_WAIT,
+			       "Waiting for node %s (%s): it is not a connected member of the "
+			       "trusted pool",
 			       text_of(b, "node"), brick_address(b));
 	return true;
 }
@@ -143,10 +147,12 @@ static bool decide_create(struct decision *d)
 	if (d->volume)
 		return false;
 	if (id && *id)
-		return decide(d, STEP_BLOCKED,
-			      "The volume was made with id %s, but this node's glusterd does not know it: has the node's "
-			      "/var/lib/glusterd been lost? Nothing is made anew over existing data",
-			      id);
+		return decide(
+			d, STEP_BLOCKED,
+			"The volume was made with id %s, but this node's glusterd does not know "
+			"it: has the node's "
+			"/var/lib/glusterd been lost? Nothing is made anew over existing data",
+			id);
 	json_array_foreach (d->bricks, i, b)
 		if (!brick_usable(d, b))
 			return true;
@@ -177,13 +183,15 @@ static bool decide_shape(struct decision *d)
 	if (right)
 		return false;
 	return decide(d, STEP_BLOCKED,
-		      "The volume's layout is not the pool's %s, and cannot be changed; move its data to a new pool",
+		      "The volume's layout is not the pool's %s, and cannot be changed; move its "
+		      "data to a new pool",
 		      text_of(jget(d->view->pool, "spec"), "volumeType"));
 }
 
 static bool decide_options(struct decision *d)
 {
-	cleanup_json json_t *wanted = volume_options_for(d->type.layout, jget(d->view->pool, "spec", "options"));
+	cleanup_json json_t *wanted =
+		volume_options_for(d->type.layout, jget(d->view->pool, "spec", "options"));
 	json_t *value;
 	const char *key;
 
@@ -224,7 +232,8 @@ static bool brick_lost(const struct decision *d, const struct gluster_brick *b)
 {
 	const struct volume_view *v = d->view;
 
-	return !b->online && v->offline_ms && v->offline_ms(v->userdata, b->address, b->path) >= BRICK_LOST_MS;
+	return !b->online && v->offline_ms &&
+	       v->offline_ms(v->userdata, b->address, b->path) >= BRICK_LOST_MS;
 }
 
 /* One that is lost goes before one that is well. */
@@ -243,7 +252,8 @@ static const struct gluster_brick *first_extra(const struct decision *d, int arb
 	return found;
 }
 
-static const struct gluster_brick *first_offline(const struct decision *d, const struct gluster_brick *except)
+static const struct gluster_brick *first_offline(const struct decision *d,
+						 const struct gluster_brick *except)
 {
 	for (size_t i = 0; i < d->volume->brick_count; i++)
 		if (!d->volume->bricks[i].online && &d->volume->bricks[i] != except)
@@ -271,13 +281,16 @@ static bool decide_unhealed(struct decision *d, const char *then)
 
 	if (offline)
 		return decide(d, STEP_WAIT,
-			      "Waiting for brick %s:%s, which is offline, before %s; if it is lost for good this goes on "
+			      "Waiting for brick %s:%s, which is offline, before %s; if it is lost "
+			      "for good this goes on "
 			      "after five minutes",
 			      offline->address, offline->path, then);
 	if (pending < 0)
-		return decide(d, STEP_WAIT, "Waiting to learn what is left to heal, before %s", then);
+		return decide(d, STEP_WAIT, "Waiting to learn what is left to heal, before %s",
+			      then);
 	if (pending > 0)
-		return decide(d, STEP_HEAL, "%lld entries to heal before %s", (long long)pending, then);
+		return decide(d, STEP_HEAL, "%lld entries to heal before %s", (long long)pending,
+			      then);
 	return false;
 }
 
@@ -285,8 +298,8 @@ static bool replace(struct decision *d, const struct gluster_brick *old, const j
 {
 	name_brick(d, old->address, old->path);
 	name_brick(d, brick_address(new), brick_path(new));
-	return decide(d, STEP_REPLACE_BRICK, "Replacing brick %s:%s by %s:%s", old->address, old->path,
-		      brick_address(new), brick_path(new));
+	return decide(d, STEP_REPLACE_BRICK, "Replacing brick %s:%s by %s:%s", old->address,
+		      old->path, brick_address(new), brick_path(new));
 }
 
 static bool decide_replicate(struct decision *d)
@@ -308,11 +321,13 @@ static bool decide_replicate(struct decision *d)
 		return decide(d, STEP_ADD_BRICK, "Adding a copy on %s", text_of(missing, "node"));
 	}
 	/* A lost copy is no copy: the others do not have to wait for it. */
-	if (!(brick_lost(d, extra) && !first_offline(d, extra)) && decide_unhealed(d, "the old brick is removed"))
+	if (!(brick_lost(d, extra) && !first_offline(d, extra)) &&
+	    decide_unhealed(d, "the old brick is removed"))
 		return true;
 	name_brick(d, extra->address, extra->path);
 	d->step->replica = (int)d->volume->brick_count - 1;
-	return decide(d, STEP_REMOVE_BRICK, "All copies are whole: removing brick %s:%s", extra->address, extra->path);
+	return decide(d, STEP_REMOVE_BRICK, "All copies are whole: removing brick %s:%s",
+		      extra->address, extra->path);
 }
 
 static bool decide_fixed_set(struct decision *d)
@@ -325,11 +340,13 @@ static bool decide_fixed_set(struct decision *d)
 	extra = missing ? first_extra(d, jbool(missing, "arbiter") ? 1 : 0) : NULL;
 	if (!extra)
 		return decide(d, STEP_BLOCKED,
-			      "A %s set keeps its number of bricks and their roles: name one new brick for each one that goes",
+			      "A %s set keeps its number of bricks and their roles: name one new "
+			      "brick for each one that goes",
 			      text_of(jget(d->view->pool, "spec"), "volumeType"));
 	if (!brick_usable(d, missing))
 		return true;
-	if (!(brick_lost(d, extra) && !first_offline(d, extra)) && decide_unhealed(d, "a brick is replaced"))
+	if (!(brick_lost(d, extra) && !first_offline(d, extra)) &&
+	    decide_unhealed(d, "a brick is replaced"))
 		return true;
 	return replace(d, extra, missing);
 }
@@ -339,9 +356,11 @@ static bool decide_healthy(struct decision *d)
 	const struct gluster_brick *offline = first_offline(d, NULL);
 
 	if (offline)
-		return decide(d, STEP_WAIT, "Brick %s:%s is offline", offline->address, offline->path);
+		return decide(d, STEP_WAIT, "Brick %s:%s is offline", offline->address,
+			      offline->path);
 	if (pending_total(d->volume) > 0)
-		return decide(d, STEP_HEAL, "%lld entries to heal", (long long)pending_total(d->volume));
+		return decide(d, STEP_HEAL, "%lld entries to heal",
+			      (long long)pending_total(d->volume));
 	return decide(d, STEP_NONE, "%s", "");
 }
 
@@ -373,8 +392,9 @@ void volume_next_step(const struct volume_view *view, struct volume_step *ret)
 		decide(&d, STEP_START, "Starting the volume");
 		return;
 	}
-	if (d.type.layout == LAYOUT_REPLICATE || d.type.layout == LAYOUT_NONE ? decide_replicate(&d)
-									      : decide_fixed_set(&d))
+	if (d.type.layout == LAYOUT_REPLICATE || d.type.layout == LAYOUT_NONE
+		    ? decide_replicate(&d)
+		    : decide_fixed_set(&d))
 		return;
 	decide_healthy(&d);
 }

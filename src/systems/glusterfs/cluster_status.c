@@ -54,7 +54,8 @@ static int needed(const struct gluster_volume *v, const struct volume_type *type
 	return (int)v->brick_count / 2 + 1;
 }
 
-static const char *phase_of(const struct volume_view *view, const struct volume_type *type, const struct totals *t)
+static const char *phase_of(const struct volume_view *view, const struct volume_type *type,
+			    const struct totals *t)
 {
 	const struct gluster_volume *v = view->volume;
 
@@ -91,9 +92,11 @@ json_t *volume_pool_status(const struct volume_view *view, const struct volume_s
 	json_t *s = json_object();
 
 	volume_type_parse(text ? text : "", &type, NULL);
-	json_object_set_new(s, "phase",
-			    json_string(step->kind == STEP_GONE ? "Deleted" : phase_of(view, &type, &t)));
-	json_object_set_new(s, "observedGeneration", json_integer(jint(view->pool, "metadata", "generation")));
+	json_object_set_new(
+		s, "phase",
+		json_string(step->kind == STEP_GONE ? "Deleted" : phase_of(view, &type, &t)));
+	json_object_set_new(s, "observedGeneration",
+			    json_integer(jint(view->pool, "metadata", "generation")));
 	json_object_set_new(s, "epoch", json_integer(jint(view->pool, "spec", "epoch")));
 	json_object_set_new(s, "message", json_string(step->why));
 	json_object_set_new(s, "bricks", bricks_of(view->volume));

@@ -41,10 +41,11 @@ static int look_child(void *arg)
 	return 0;
 }
 
-static void look(const char *source, void (*fn)(const char *, struct device_facts *), struct device_facts *ret)
+static void look(const char *source, void (*fn)(const char *, struct device_facts *),
+		 struct device_facts *ret)
 {
-	struct device_facts *shared =
-		mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct device_facts *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+					   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct look l = { .source = source, .fn = fn, .facts = shared };
 	int rc;
 
@@ -67,7 +68,8 @@ static void add_signature(struct device_facts *f, const char *type)
 	size_t len = strlen(f->signature);
 
 	if (!strstr(f->signature, type))
-		snprintf(f->signature + len, sizeof(f->signature) - len, "%s%s", len ? ", " : "", type);
+		snprintf(f->signature + len, sizeof(f->signature) - len, "%s%s", len ? ", " : "",
+			 type);
 }
 
 /* All of them: a device may carry a partition table and the rest of an old file system. */
@@ -84,12 +86,14 @@ static int read_signatures(int fd, struct device_facts *f)
 		return -EIO;
 	}
 	blkid_probe_enable_superblocks(pr, 1);
-	blkid_probe_set_superblocks_flags(pr, BLKID_SUBLKS_TYPE | BLKID_SUBLKS_UUID | BLKID_SUBLKS_BADCSUM);
+	blkid_probe_set_superblocks_flags(pr, BLKID_SUBLKS_TYPE | BLKID_SUBLKS_UUID |
+						      BLKID_SUBLKS_BADCSUM);
 	blkid_probe_enable_partitions(pr, 1);
 	while ((rc = blkid_do_probe(pr)) == 0 && rounds++ < 32) {
 		if (blkid_probe_lookup_value(pr, "TYPE", &value, NULL) == 0) {
 			add_signature(f, value);
-			if (streq(value, "xfs") && blkid_probe_lookup_value(pr, "UUID", &value, NULL) == 0)
+			if (streq(value, "xfs") &&
+			    blkid_probe_lookup_value(pr, "UUID", &value, NULL) == 0)
 				snprintf(f->uuid, sizeof(f->uuid), "%.36s", value);
 		}
 		if (blkid_probe_lookup_value(pr, "PTTYPE", &value, NULL) == 0)
@@ -106,7 +110,8 @@ static void read_wwn(struct device_facts *f)
 	static const char *const files[] = { "wwid", "device/wwid" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(files) && !f->wwn[0]; i++) {
-		cleanup_free char *path = xasprintf("/sys/dev/block/%u:%u/%s", f->major, f->minor, files[i]);
+		cleanup_free char *path =
+			xasprintf("/sys/dev/block/%u:%u/%s", f->major, f->minor, files[i]);
 		cleanup_free char *text = NULL;
 
 		if (file_read(path, sizeof(f->wwn), &text, NULL, NULL) < 0)
@@ -162,12 +167,15 @@ int device_find(const char *uuid, char device[static DEVICE_PATH_MAX], struct er
 	int rc = -ENOENT;
 
 	if (!dir)
-		return error_errno(err, errno, "Cannot list the block devices of this machine in /sys/class/block");
+		return error_errno(
+			err, errno,
+			"Cannot list the block devices of this machine in /sys/class/block");
 	while (rc == -ENOENT && (e = readdir(dir))) {
 		struct device_facts f;
 		char path[DEVICE_PATH_MAX];
 
-		if (e->d_name[0] == '.' || str_has_prefix(e->d_name, "ram") || str_has_prefix(e->d_name, "zram"))
+		if (e->d_name[0] == '.' || str_has_prefix(e->d_name, "ram") ||
+		    str_has_prefix(e->d_name, "zram"))
 			continue;
 		snprintf(path, sizeof(path), "/dev/%s", e->d_name);
 		for (char *p = path; (p = strchr(p, '!'));)
@@ -180,16 +188,21 @@ int device_find(const char *uuid, char device[static DEVICE_PATH_MAX], struct er
 	}
 	closedir(dir);
 	if (rc < 0)
-		error_set(err, ENOENT, "No device of this machine carries the brick's file system %s: attach its disk", uuid);
+		error_set(err, ENOENT,
+			  "No device of this machine carries the brick's file system %s: attach "
+			  "its disk",
+			  uuid);
 	return rc;
 }
 
-int device_format(const char *device, const char *uuid, const char *label, bool overwrite, struct error *err)
+int device_format(const char *device, const char *uuid, const char *label, bool overwrite,
+		  struct error *err)
 {
 	cleanup_free char *option = xasprintf("uuid=%s", uuid);
-	const char *plain[] = { "mkfs.xfs", "-q", "-K", "-i", "size=512", "-m", option, "-L", label, device, NULL };
-	const char *forced[] = { "mkfs.xfs", "-f", "-q",  "-K",   "-i", "size=512", "-m",
-				 option,     "-L", label, device, NULL };
+	const char *plain[] = { "mkfs.xfs", "-q", "-K",	 "-i",	 "size=512", "-m",
+				option,	    "-L", label, device, NULL };
+	const char *forced[] = { "mkfs.xfs", "-f",   "-q", "-K",  "-i",	  "size=512",
+				 "-m",	     option, "-L", label, device, NULL };
 	struct device_facts f;
 
 	/* The last look before the only write; mkfs.xfs takes O_EXCL and looks for signatures once more. */
@@ -197,12 +210,18 @@ int device_format(const char *device, const char *uuid, const char *label, bool 
 	if (f.error)
 		return error_errno(err, f.error, "Cannot format %s", device);
 	if (!f.block)
-		return error_set(err, ENOTBLK, "Cannot format %s: it is not a block device", device);
+		return error_set(err, ENOTBLK, "Cannot format %s: it is not a block device",
+				 device);
 	if (f.in_use)
-		return error_set(err, EBUSY, "Cannot format %s: it is in use; free it first", device);
+		return error_set(err, EBUSY, "Cannot format %s: it is in use; free it first",
+				 device);
 	if (f.signature[0] && !overwrite)
-		return error_set(err, EEXIST, "Cannot format %s: it carries data (%s); erase it first", device, f.signature);
-	return spawn_check(&(struct spawn){ .argv = overwrite ? forced : plain, .timeout_ms = FORMAT_TIMEOUT_MS }, NULL, err);
+		return error_set(err, EEXIST,
+				 "Cannot format %s: it carries data (%s); erase it first", device,
+				 f.signature);
+	return spawn_check(&(struct spawn){ .argv = overwrite ? forced : plain,
+					    .timeout_ms = FORMAT_TIMEOUT_MS },
+			   NULL, err);
 }
 
 struct wipe {
@@ -225,10 +244,12 @@ static int wipe_child(void *arg)
 		return -EIO;
 	blkid_probe_enable_superblocks(pr, 1);
 	blkid_probe_filter_superblocks_type(pr, BLKID_FLTR_ONLYIN, (char **)xfs);
-	blkid_probe_set_superblocks_flags(pr, BLKID_SUBLKS_UUID | BLKID_SUBLKS_TYPE | BLKID_SUBLKS_MAGIC);
+	blkid_probe_set_superblocks_flags(pr, BLKID_SUBLKS_UUID | BLKID_SUBLKS_TYPE |
+						      BLKID_SUBLKS_MAGIC);
 	if (blkid_do_probe(pr) != 0)
 		rc = 0; /* wiped before */
-	else if (blkid_probe_lookup_value(pr, "UUID", &value, NULL) != 0 || strcasecmp(value, w->uuid) != 0)
+	else if (blkid_probe_lookup_value(pr, "UUID", &value, NULL) != 0 ||
+		 strcasecmp(value, w->uuid) != 0)
 		rc = -EPERM;
 	else if (blkid_do_wipe(pr, 0) != 0 || fsync(fd) < 0)
 		rc = -EIO;
@@ -242,17 +263,21 @@ int device_wipe(const char *device, const char *uuid, struct error *err)
 	int rc = spawn_call(wipe_child, &w, PROBE_TIMEOUT_MS, err);
 
 	if (rc == -EPERM)
-		return error_set(err, EPERM, "Cannot free %s: its file system is not the brick's (%s); it stays untouched",
+		return error_set(err, EPERM,
+				 "Cannot free %s: its file system is not the brick's (%s); it "
+				 "stays untouched",
 				 device, uuid);
 	if (rc < 0)
-		return error_errno(err, -rc, "Cannot free %s by removing the brick's signature", device);
+		return error_errno(err, -rc, "Cannot free %s by removing the brick's signature",
+				   device);
 	return 0;
 }
 
 /* ---- directories --------------------------------------------------------------------------- */
 static int open_plain(const char *path)
 {
-	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS };
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+				.resolve = RESOLVE_NO_SYMLINKS };
 
 	return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 }
@@ -268,7 +293,8 @@ static bool same_inode(int a, int b)
 {
 	struct stat sa, sb;
 
-	return fstat(a, &sa) == 0 && fstat(b, &sb) == 0 && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+	return fstat(a, &sa) == 0 && fstat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
+	       sa.st_ino == sb.st_ino;
 }
 
 static bool inside_brick(int dir)

@@ -35,7 +35,8 @@ void gluster_volume_done(struct gluster_volume *v)
 	*v = (struct gluster_volume){ 0 };
 }
 
-struct gluster_brick *gluster_brick_find(const struct gluster_volume *v, const char *address, const char *path)
+struct gluster_brick *gluster_brick_find(const struct gluster_volume *v, const char *address,
+					 const char *path)
 {
 	for (size_t i = 0; v && i < v->brick_count; i++)
 		if (streq(v->bricks[i].address, address) && streq(v->bricks[i].path, path))
@@ -43,12 +44,15 @@ struct gluster_brick *gluster_brick_find(const struct gluster_volume *v, const c
 	return NULL;
 }
 
-struct gluster_brick *gluster_volume_add_brick(struct gluster_volume *v, const char *address, const char *path)
+struct gluster_brick *gluster_volume_add_brick(struct gluster_volume *v, const char *address,
+					       const char *path)
 {
 	struct gluster_brick *b;
 
 	v->bricks = xrealloc(v->bricks, (v->brick_count + 1) * sizeof(*v->bricks));
 	b = &v->bricks[v->brick_count++];
-	*b = (struct gluster_brick){ .address = xstrdup(address), .path = xstrdup(path), .pending = -1 };
+	*b = (struct gluster_brick){ .address = xstrdup(address),
+				     .path = xstrdup(path),
+				     .pending = -1 };
 	return b;
 }

@@ -16,7 +16,7 @@ struct gluster_peer {
 	char *uuid;
 	char *address;
 	bool connected;
-	int state;         /* glusterd's peer state: 3 is "Peer in Cluster", 6 is "Peer Rejected" */
+	int state; /* glusterd's peer state: 3 is "Peer in Cluster", 6 is "Peer Rejected" */
 	char *state_text;
 };
 
@@ -38,23 +38,25 @@ struct gluster_brick {
 	char *path;
 	bool arbiter;
 	bool online;
-	int pid;           /* on its own node; 0: not running */
+	int pid; /* on its own node; 0: not running */
 	int64_t size, free; /* bytes of the brick's file system; 0: not known */
-	int64_t pending;   /* entries that still have to be healed according to this brick; -1: not known */
+	int64_t pending; /* entries that still have to be healed according to this brick; -1: not known */
 };
 
 struct gluster_volume {
 	char *name;
 	char *id;
 	enum gluster_volume_state state;
-	int replica;       /* 1 for a volume of single bricks and for disperse */
-	int arbiter;       /* 0 or 1 */
-	int disperse;      /* bricks of a disperse set, 0 otherwise */
+	int replica; /* 1 for a volume of single bricks and for disperse */
+	int arbiter; /* 0 or 1 */
+	int disperse; /* bricks of a disperse set, 0 otherwise */
 	int redundancy;
 	struct gluster_brick *bricks;
 	size_t brick_count;
-	json_t *options;   /* object: option name to its value, those that were set */
+	json_t *options; /* object: option name to its value, those that were set */
 };
 void gluster_volume_done(struct gluster_volume *v);
-struct gluster_brick *gluster_brick_find(const struct gluster_volume *v, const char *address, const char *path);
-struct gluster_brick *gluster_volume_add_brick(struct gluster_volume *v, const char *address, const char *path);
+struct gluster_brick *gluster_brick_find(const struct gluster_volume *v, const char *address,
+					 const char *path);
+struct gluster_brick *gluster_volume_add_brick(struct gluster_volume *v, const char *address,
+					       const char *path);

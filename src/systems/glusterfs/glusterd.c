@@ -19,15 +19,11 @@
 #define START_TIMEOUT_MS 20000
 #define LOG_FILE "/var/log/glusterfs/glusterd.log"
 
-/*
- * The socket of the command line lies in the run directory, not beside it as by default: so a box
- * needs only the three directories of its own to have a glusterd of its own.
- */
+/* Standard paths throughout: a person's `gluster` on the node finds this glusterd. */
 static const char config[] = "volume management\n"
 			     "    type mgmt/glusterd\n"
 			     "    option working-directory /var/lib/glusterd\n"
 			     "    option run-directory " GLUSTERD_RUN_DIR "\n"
-			     "    option glusterd-sockfile " GLUSTERD_SOCKET "\n"
 			     "    option transport-type socket\n"
 			     "    option transport.socket.keepalive-time 10\n"
 			     "    option transport.socket.keepalive-interval 2\n"
@@ -72,7 +68,8 @@ static bool same_mount_namespace(int pid)
 	cleanup_free char *path = xasprintf("/proc/%d/ns/mnt", pid);
 	struct stat ours, theirs;
 
-	return stat("/proc/self/ns/mnt", &ours) == 0 && stat(path, &theirs) == 0 && ours.st_ino == theirs.st_ino;
+	return stat("/proc/self/ns/mnt", &ours) == 0 && stat(path, &theirs) == 0 &&
+	       ours.st_ino == theirs.st_ino;
 }
 
 static int glusterd_pid(void)
@@ -97,7 +94,8 @@ static int wait_until_answers(struct error *err)
 
 	while (!(glusterd_pid() > 0 && answers())) {
 		if (clock_mono_ms(&clock_real) >= end)
-			return error_set(err, ETIMEDOUT, "glusterd does not answer after %d s: see " LOG_FILE,
+			return error_set(err, ETIMEDOUT,
+					 "glusterd does not answer after %d s: see " LOG_FILE,
 					 START_TIMEOUT_MS / 1000);
 		nanosleep(&(struct timespec){ .tv_nsec = 50 * 1000000 }, NULL);
 	}
@@ -106,7 +104,8 @@ static int wait_until_answers(struct error *err)
 
 static int launch(const char *config_path, struct error *err)
 {
-	const char *argv[] = { "glusterd", "-N", "-f", config_path, "-p", GLUSTERD_PID_FILE, "-l", LOG_FILE, NULL };
+	const char *argv[] = { "glusterd",	  "-N", "-f",	  config_path, "-p",
+			       GLUSTERD_PID_FILE, "-l", LOG_FILE, NULL };
 	pid_t pid;
 	int rc;
 
@@ -116,7 +115,10 @@ static int launch(const char *config_path, struct error *err)
 	    (rc = file_write(config_path, config, strlen(config), 0644, err)) < 0)
 		return rc;
 	unlink(GLUSTERD_PID_FILE);
-	rc = spawn_daemon(&(struct spawn_daemon){ .argv = argv, .log_path = LOG_FILE, .netns_fd = -1, .mntns_fd = -1,
+	rc = spawn_daemon(&(struct spawn_daemon){ .argv = argv,
+						  .log_path = LOG_FILE,
+						  .netns_fd = -1,
+						  .mntns_fd = -1,
 						  .keep_fd = -1 },
 			  &pid, err);
 	return rc < 0 ? error_prefix(err, "Cannot start glusterd") : 0;
@@ -128,11 +130,13 @@ static void read_uuid(char uuid[static UUID_TEXT_MAX])
 	const char *p;
 
 	uuid[0] = '\0';
-	if (file_read("/var/lib/glusterd/glusterd.info", 4096, &text, NULL, NULL) == 0 && (p = strstr(text, "UUID=")))
+	if (file_read("/var/lib/glusterd/glusterd.info", 4096, &text, NULL, NULL) == 0 &&
+	    (p = strstr(text, "UUID=")))
 		snprintf(uuid, UUID_TEXT_MAX, "%.36s", p + 5);
 }
 
-int glusterd_start(const char *config_path, bool start, struct glusterd_state *ret, struct error *err)
+int glusterd_start(const char *config_path, bool start, struct glusterd_state *ret,
+		   struct error *err)
 {
 	int rc;
 
@@ -192,7 +196,8 @@ void glusterd_forget_dead(const char *volume)
 	while (dir && (e = readdir(dir))) {
 		cleanup_free char *file = xasprintf("%s/%s", dir_path, e->d_name);
 
-		if (str_has_suffix(e->d_name, ".pid") && !process_is(pid_from(file), "--brick-name"))
+		if (str_has_suffix(e->d_name, ".pid") &&
+		    !process_is(pid_from(file), "--brick-name"))
 			unlink(file);
 	}
 	if (dir)

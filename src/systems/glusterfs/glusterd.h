@@ -9,11 +9,12 @@
  * through pidfds.
  */
 #define GLUSTERD_RUN_DIR "/run/gluster"
-#define GLUSTERD_SOCKET GLUSTERD_RUN_DIR "/glusterd.socket"
-#define GLUSTERD_PID_FILE GLUSTERD_RUN_DIR "/glusterd.pid"
+#define GLUSTERD_SOCKET "/run/glusterd.socket"
+#define GLUSTERD_PID_FILE "/run/glusterd.pid"
 
 /* Finds glusterd; with start, starts it with a configuration file written at config_path and waits until it answers. */
-int glusterd_start(const char *config_path, bool start, struct glusterd_state *ret, struct error *err);
+int glusterd_start(const char *config_path, bool start, struct glusterd_state *ret,
+		   struct error *err);
 /* Of a brick process by its pid file; 0: none runs. */
 int glusterd_brick_pid(const char *volume, const char *path);
 /* Removes pid files of brick processes that are gone, which glusterd may take for running ones. */

@@ -65,25 +65,26 @@ static void real_probe_device(struct node_host *h, const char *device, struct de
 	device_probe(device, ret);
 }
 
-static void real_probe_directory(struct node_host *h, const char *directory, struct device_facts *ret)
+static void real_probe_directory(struct node_host *h, const char *directory,
+				 struct device_facts *ret)
 {
 	directory_probe(directory, ret);
 }
 
-static int real_find_device(struct node_host *h, const char *uuid, char device[static DEVICE_PATH_MAX],
-			    struct error *err)
+static int real_find_device(struct node_host *h, const char *uuid,
+			    char device[static DEVICE_PATH_MAX], struct error *err)
 {
 	return device_find(uuid, device, err);
 }
 
-static int real_format(struct node_host *h, const char *device, const char *uuid, const char *label, bool overwrite,
-		       struct error *err)
+static int real_format(struct node_host *h, const char *device, const char *uuid, const char *label,
+		       bool overwrite, struct error *err)
 {
 	return device_format(device, uuid, label, overwrite, err);
 }
 
-static int real_mount(struct node_host *h, const char *device, const char *uuid, const char *mountpoint,
-		      struct error *err)
+static int real_mount(struct node_host *h, const char *device, const char *uuid,
+		      const char *mountpoint, struct error *err)
 {
 	return brick_mount(device, mountpoint, err);
 }
@@ -104,12 +105,14 @@ static int real_marker_read(struct node_host *h, const char *root, json_t **ret,
 	return marker_read(root, ret, err);
 }
 
-static int real_marker_write(struct node_host *h, const char *root, const json_t *marker, struct error *err)
+static int real_marker_write(struct node_host *h, const char *root, const json_t *marker,
+			     struct error *err)
 {
 	return marker_write(root, marker, err);
 }
 
-static int real_tree_remove(struct node_host *h, const char *root, const char *id, struct error *err)
+static int real_tree_remove(struct node_host *h, const char *root, const char *id,
+			    struct error *err)
 {
 	return marker_tree_remove(root, id, err);
 }
@@ -129,7 +132,8 @@ static int real_record_get(struct node_host *h, const char *name, json_t **ret, 
 	return rc < 0 ? rc : json_parse(text, len, ret, err);
 }
 
-static int real_record_put(struct node_host *h, const char *name, const json_t *record, struct error *err)
+static int real_record_put(struct node_host *h, const char *name, const json_t *record,
+			   struct error *err)
 {
 	cleanup_free char *path = record_path(h, name), *text = json_text(record);
 
@@ -145,7 +149,8 @@ static int real_record_remove(struct node_host *h, const char *name, struct erro
 	return 0;
 }
 
-static int real_record_list(struct node_host *h, const char *prefix, struct strv *ret, struct error *err)
+static int real_record_list(struct node_host *h, const char *prefix, struct strv *ret,
+			    struct error *err)
 {
 	DIR *dir = opendir(real(h)->dir);
 	const struct dirent *e;
@@ -154,13 +159,15 @@ static int real_record_list(struct node_host *h, const char *prefix, struct strv
 		return error_errno(err, errno, "Cannot list %s", real(h)->dir);
 	while ((e = readdir(dir)))
 		if (str_has_prefix(e->d_name, prefix) && str_has_suffix(e->d_name, ".json"))
-			strv_add_take(ret, xstrndup(e->d_name, strlen(e->d_name) - strlen(".json")));
+			strv_add_take(ret,
+				      xstrndup(e->d_name, strlen(e->d_name) - strlen(".json")));
 	closedir(dir);
 	return 0;
 }
 
 /* ---- glusterd ------------------------------------------------------------------------------ */
-static int real_glusterd_ensure(struct node_host *h, bool start, struct glusterd_state *ret, struct error *err)
+static int real_glusterd_ensure(struct node_host *h, bool start, struct glusterd_state *ret,
+				struct error *err)
 {
 	cleanup_free char *config = xasprintf("%s/glusterd.vol", real(h)->dir);
 	struct glusterd_state state;
@@ -169,7 +176,8 @@ static int real_glusterd_ensure(struct node_host *h, bool start, struct glusterd
 	if (!real(h)->version[0]) {
 		rc = cli_version(real(h)->version, sizeof(real(h)->version), err);
 		if (rc < 0)
-			return error_prefix(err, "Is GlusterFS (glusterfs-server) installed on this node?");
+			return error_prefix(
+				err, "Is GlusterFS (glusterfs-server) installed on this node?");
 	}
 	rc = glusterd_start(config, start, &state, err);
 	if (rc < 0)
@@ -180,8 +188,8 @@ static int real_glusterd_ensure(struct node_host *h, bool start, struct glusterd
 	return 0;
 }
 
-static int real_brick_usage(struct node_host *h, const char *volume, const char *path, struct brick_usage *ret,
-			    struct error *err)
+static int real_brick_usage(struct node_host *h, const char *volume, const char *path,
+			    struct brick_usage *ret, struct error *err)
 {
 	struct brick_usage usage = { 0 };
 	struct statvfs vfs;
@@ -216,8 +224,8 @@ static int real_peer_detach(struct node_host *h, const char *address, struct err
 	return cli_peer_detach(address, err);
 }
 
-static int real_volume_get(struct node_host *h, const char *name, bool exact, struct gluster_volume *ret,
-			   struct error *err)
+static int real_volume_get(struct node_host *h, const char *name, bool exact,
+			   struct gluster_volume *ret, struct error *err)
 {
 	return cli_volume_get(name, exact, ret, err);
 }
@@ -233,8 +241,8 @@ static void real_quota_support(struct node_host *h, const char *brick, struct qu
 	quota_support(brick, ret);
 }
 
-static int real_quota_set(struct node_host *h, const char *brick, const char *dir, int64_t bytes, int64_t inodes,
-			  struct error *err)
+static int real_quota_set(struct node_host *h, const char *brick, const char *dir, int64_t bytes,
+			  int64_t inodes, struct error *err)
 {
 	return quota_set(brick, dir, bytes, inodes, err);
 }

@@ -42,7 +42,9 @@ static bool is_mountpoint(const char *path, const struct stat *st)
 
 int brick_mount(const char *device, const char *mountpoint, struct error *err)
 {
-	struct mount_call m = { .device = device, .mountpoint = mountpoint, .options = "inode64,prjquota" };
+	struct mount_call m = { .device = device,
+				.mountpoint = mountpoint,
+				.options = "inode64,prjquota" };
 	struct stat dev, there;
 	int rc;
 
@@ -54,8 +56,10 @@ int brick_mount(const char *device, const char *mountpoint, struct error *err)
 	if (there.st_dev == dev.st_rdev)
 		return 1;
 	if (is_mountpoint(mountpoint, &there))
-		return error_set(err, EBUSY, "Cannot mount %s on %s: another file system is mounted there; unmount it", device,
-				 mountpoint);
+		return error_set(
+			err, EBUSY,
+			"Cannot mount %s on %s: another file system is mounted there; unmount it",
+			device, mountpoint);
 	rc = spawn_call(mount_child, &m, MOUNT_TIMEOUT_MS, NULL);
 	if (rc == -EINVAL) {
 		/* a kernel without project quota refuses the option; what that means is reported with the quota */
@@ -81,8 +85,8 @@ int brick_unmount(const char *mountpoint, struct error *err)
 /* What mkfs and our own interrupted steps leave does not count. */
 static bool foreign_name(const char *name)
 {
-	return !streq(name, ".") && !streq(name, "..") && !streq(name, "brick") && !streq(name, "lost+found") &&
-	       !str_has_prefix(name, MARKER);
+	return !streq(name, ".") && !streq(name, "..") && !streq(name, "brick") &&
+	       !streq(name, "lost+found") && !str_has_prefix(name, MARKER);
 }
 
 static bool holds_files(const char *root)
@@ -116,7 +120,8 @@ int marker_read(const char *root, json_t **ret, struct error *err)
 
 int marker_write(const char *root, const json_t *marker, struct error *err)
 {
-	cleanup_free char *path = xasprintf("%s/" MARKER, root), *brick = xasprintf("%s/brick", root);
+	cleanup_free char *path = xasprintf("%s/" MARKER, root),
+			  *brick = xasprintf("%s/brick", root);
 	cleanup_free char *text = json_text(marker);
 	int rc = mkdir_parents(brick, 0755, err);
 
@@ -125,13 +130,15 @@ int marker_write(const char *root, const json_t *marker, struct error *err)
 
 int marker_tree_remove(const char *root, const char *id, struct error *err)
 {
-	cleanup_free char *tail = xasprintf("/.quartermaster-%s", id), *gone = xasprintf("%s.gone", root);
+	cleanup_free char *tail = xasprintf("/.quartermaster-%s", id),
+			  *gone = xasprintf("%s.gone", root);
 	cleanup_json json_t *marker = NULL;
 	struct stat st;
 	int rc;
 
 	if (!str_has_suffix(root, tail))
-		return error_set(err, EINVAL, "%s is not the tree of brick %s: it stays untouched", root, id);
+		return error_set(err, EINVAL, "%s is not the tree of brick %s: it stays untouched",
+				 root, id);
 	/* renamed first, so that a removal that is cut short is known as such without its marker */
 	if (lstat(gone, &st) == 0 && (rc = remove_tree(gone, err)) < 0)
 		return rc;
@@ -141,8 +148,8 @@ int marker_tree_remove(const char *root, const char *id, struct error *err)
 	if (rc < 0 && rc != -ENOENT)
 		return rc;
 	if (rc == 0 && !streq(jstr(marker, "id"), id))
-		return error_set(err, EPERM, "%s is marked as brick %s, not %s: it stays untouched", root,
-				 jstr(marker, "id") ? jstr(marker, "id") : "?", id);
+		return error_set(err, EPERM, "%s is marked as brick %s, not %s: it stays untouched",
+				 root, jstr(marker, "id") ? jstr(marker, "id") : "?", id);
 	if (rename(root, gone) < 0)
 		return error_errno(err, errno, "Cannot remove %s", root);
 	return remove_tree(gone, err);

@@ -6,23 +6,31 @@
 
 const struct volume_option volume_options[] = {
 	/* Losing a node */
-	{ "cluster.quorum-type", "auto", COPIES, "writes need a majority of the copies: no split brain" },
+	{ "cluster.quorum-type", "auto", COPIES,
+	  "writes need a majority of the copies: no split brain" },
 	{ "cluster.server-quorum-type", "none", 0,
-	  "a majority of copies already decides; stopping bricks by a majority of nodes would stop healthy pools" },
-	{ "cluster.favorite-child-policy", "none", COPIES, "a split brain is shown to a person, never guessed away" },
-	{ "network.ping-timeout", "10", 0, "a dead node stalls its clients for 10 s, not for 42 s" },
+	  "a majority of copies already decides; stopping bricks by a majority of nodes would stop "
+	  "healthy pools" },
+	{ "cluster.favorite-child-policy", "none", COPIES,
+	  "a split brain is shown to a person, never guessed away" },
+	{ "network.ping-timeout", "10", 0,
+	  "a dead node stalls its clients for 10 s, not for 42 s" },
 	{ "client.strict-locks", "on", 0,
 	  "a lock lost in a disconnect is reported, instead of two holders each believing in it" },
-	{ "storage.health-check-interval", "10", 0, "a brick on a failing disk ends itself within 10 s" },
-	{ "storage.reserve", "1", 0, "the last percent of a brick stays free for healing and metadata" },
+	{ "storage.health-check-interval", "10", 0,
+	  "a brick on a failing disk ends itself within 10 s" },
+	{ "storage.reserve", "1", 0,
+	  "the last percent of a brick stays free for healing and metadata" },
 
 	/* Healing */
 	{ "cluster.self-heal-daemon", "on", 0, "heals without waiting for a reader" },
-	{ "cluster.granular-entry-heal", "on", COPIES, "heals the changed names of a directory, not all of them" },
+	{ "cluster.granular-entry-heal", "on", COPIES,
+	  "heals the changed names of a directory, not all of them" },
 
 	/* What was written is there: no cache between a database and its bricks */
 	{ "performance.write-behind", "off", 0, "a write that returned has reached the bricks" },
-	{ "performance.flush-behind", "off", 0, "close reports the errors of the writes before it" },
+	{ "performance.flush-behind", "off", 0,
+	  "close reports the errors of the writes before it" },
 	{ "performance.strict-o-direct", "on", 0, "O_DIRECT means what it says on the client" },
 	{ "network.remote-dio", "disable", 0, "O_DIRECT means what it says on the bricks" },
 
@@ -32,7 +40,8 @@ const struct volume_option volume_options[] = {
 	{ "performance.io-cache", "off", 0, "no stale pages" },
 	{ "performance.quick-read", "off", 0, "no stale contents of small files" },
 	{ "performance.stat-prefetch", "off", 0, "no stale sizes: databases trust them" },
-	{ "performance.open-behind", "off", 0, "an open file stays readable after it was unlinked" },
+	{ "performance.open-behind", "off", 0,
+	  "an open file stays readable after it was unlinked" },
 	{ "performance.nl-cache", "off", 0, "a name that another host just made is seen" },
 
 	/* Speed that costs no safety */

@@ -11,7 +11,7 @@
 struct volume_option {
 	const char *name;
 	const char *value;
-	unsigned layouts;  /* bits 1 << LAYOUT_*; 0: all */
+	unsigned layouts; /* bits 1 << LAYOUT_*; 0: all */
 	const char *why;
 };
 extern const struct volume_option volume_options[]; /* ended by name NULL */

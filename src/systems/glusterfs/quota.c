@@ -20,7 +20,7 @@
 
 #define PROJECT_QUOTA 2 /* PRJQUOTA of linux/quota.h, which cannot be included beside sys/quota.h */
 #define SECTOR 512
-#define DEPTH_MAX 400    /* levels of a tree: each holds a descriptor open */
+#define DEPTH_MAX 400 /* levels of a tree: each holds a descriptor open */
 #define PROJECT_TRIES 64
 
 static int project_quota(int fd, int cmd, uint32_t id, void *data)
@@ -48,16 +48,19 @@ void quota_support(const char *brick, struct quota_support *ret)
 		return;
 	}
 	if (fs.f_type != XFS_SUPER_MAGIC) {
-		unsupported(ret, "NotXfs", "the brick is a directory of a file system other than XFS");
+		unsupported(ret, "NotXfs",
+			    "the brick is a directory of a file system other than XFS");
 		return;
 	}
 	rc = project_quota(fd, Q_XGETQSTAT, 0, &state);
 	if (rc == 0 && state.qs_flags & FS_QUOTA_PDQ_ENFD)
 		ret->enforced = true;
 	else if (rc == 0)
-		unsupported(ret, "NoQuotaOption", "the brick's file system is mounted without project quota (prjquota)");
+		unsupported(ret, "NoQuotaOption",
+			    "the brick's file system is mounted without project quota (prjquota)");
 	else if (rc == -ENOSYS)
-		unsupported(ret, "NoKernelSupport", "this kernel has no XFS project quota (CONFIG_XFS_QUOTA)");
+		unsupported(ret, "NoKernelSupport",
+			    "this kernel has no XFS project quota (CONFIG_XFS_QUOTA)");
 	else
 		unsupported(ret, "QuotaFailed", strerror(-rc));
 }
@@ -67,7 +70,8 @@ static int open_tree(const char *brick, const char *dir, struct error *err)
 {
 	cleanup_close int root = open(brick, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
-				.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV };
+				.resolve =
+					RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV };
 	int fd;
 
 	if (root < 0)
@@ -241,7 +245,8 @@ int quota_get(const char *brick, const char *dir, struct quota_usage *ret, struc
 	if (rc == 0 && id != 0)
 		rc = quota_read(fd, id, &q);
 	if (rc < 0)
-		return error_errno(err, -rc, "Cannot read the quota of %s in the brick %s", dir, brick);
+		return error_errno(err, -rc, "Cannot read the quota of %s in the brick %s", dir,
+				   brick);
 	*ret = (struct quota_usage){ .project = id,
 				     .bytes_limit = (int64_t)q.d_blk_hardlimit * SECTOR,
 				     .bytes_used = (int64_t)q.d_bcount * SECTOR,
@@ -258,7 +263,8 @@ int quota_sweep(const char *brick, struct error *err)
 
 	if (fd < 0)
 		return error_errno(err, errno, "Cannot open the brick %s", brick);
-	for (uint32_t id = 1; (rc = project_quota(fd, Q_XGETNEXTQUOTA, id, &q)) == 0; id = q.d_id + 1) {
+	for (uint32_t id = 1; (rc = project_quota(fd, Q_XGETNEXTQUOTA, id, &q)) == 0;
+	     id = q.d_id + 1) {
 		/* a directory that is alive is itself a file of its project */
 		if (q.d_icount == 0 && has_limit(&q) && quota_write(fd, q.d_id, 0, 0) == 0)
 			swept++;

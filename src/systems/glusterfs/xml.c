@@ -25,7 +25,7 @@ struct document {
 	int depth;
 	struct buf text;
 	bool refused;
-	void (*begin)(struct document *d);                   /* may be NULL */
+	void (*begin)(struct document *d); /* may be NULL */
 	void (*leaf)(struct document *d, const char *value);
 	struct gluster_reply *reply;
 	void *data;
@@ -104,7 +104,8 @@ static void on_end(void *userdata, const char *name)
 }
 
 /* No document type is ever sent by gluster: refusing one leaves no room for entity tricks. */
-static void on_doctype(void *userdata, const char *name, const char *sysid, const char *pubid, int internal)
+static void on_doctype(void *userdata, const char *name, const char *sysid, const char *pubid,
+		       int internal)
 {
 	refuse(userdata);
 }
@@ -118,7 +119,8 @@ static int document_read(struct document *d, const char *text, size_t len, struc
 		d->reply = &unused;
 	*d->reply = (struct gluster_reply){ 0 };
 	if (len > 16 * 1024 * 1024)
-		return error_set(err, EBADMSG, "Cannot read gluster's answer: it is larger than 16 MiB");
+		return error_set(err, EBADMSG,
+				 "Cannot read gluster's answer: it is larger than 16 MiB");
 	d->parser = XML_ParserCreate(NULL);
 	if (!d->parser)
 		abort();
@@ -127,7 +129,8 @@ static int document_read(struct document *d, const char *text, size_t len, struc
 	XML_SetCharacterDataHandler(d->parser, on_text);
 	XML_SetStartDoctypeDeclHandler(d->parser, on_doctype);
 	if (XML_Parse(d->parser, text, (int)len, 1) != XML_STATUS_OK || d->refused)
-		rc = error_set(err, EBADMSG, "Cannot read gluster's answer: line %lu: %s; is glusterd running?",
+		rc = error_set(err, EBADMSG,
+			       "Cannot read gluster's answer: line %lu: %s; is glusterd running?",
 			       XML_GetCurrentLineNumber(d->parser),
 			       d->refused ? "not a document of gluster's"
 					  : XML_ErrorString(XML_GetErrorCode(d->parser)));
@@ -185,11 +188,13 @@ static void peers_leaf(struct document *d, const char *value)
 		set_string(&peer->state_text, value);
 }
 
-int gluster_xml_peers(const char *text, size_t len, struct gluster_reply *reply, struct gluster_peers *ret,
-		      struct error *err)
+int gluster_xml_peers(const char *text, size_t len, struct gluster_reply *reply,
+		      struct gluster_peers *ret, struct error *err)
 {
 	struct gluster_peers peers = { 0 };
-	struct document d = { .begin = peers_begin, .leaf = peers_leaf, .reply = reply, .data = &peers };
+	struct document d = {
+		.begin = peers_begin, .leaf = peers_leaf, .reply = reply, .data = &peers
+	};
 	int rc = document_read(&d, text, len, err);
 
 	if (rc < 0) {
@@ -290,7 +295,9 @@ static void volume_leaf(struct document *d, const char *value)
 	else if (streq(field, "id"))
 		set_string(&v->id, value);
 	else if (streq(field, "status"))
-		v->state = atoi(value) == 1 ? VOLUME_STARTED : atoi(value) == 2 ? VOLUME_STOPPED : VOLUME_CREATED;
+		v->state = atoi(value) == 1   ? VOLUME_STARTED
+			   : atoi(value) == 2 ? VOLUME_STOPPED
+					      : VOLUME_CREATED;
 	else if (streq(field, "bricks/brick/name"))
 		volume_brick(d, v, value);
 	else if (streq(field, "bricks/brick/isArbiter") && v->brick_count > 0)
@@ -361,8 +368,8 @@ static void status_leaf(struct document *d, const char *value)
 	}
 }
 
-int gluster_xml_status(const char *text, size_t len, struct gluster_reply *reply, struct gluster_volume *volume,
-		       struct error *err)
+int gluster_xml_status(const char *text, size_t len, struct gluster_reply *reply,
+		       struct gluster_volume *volume, struct error *err)
 {
 	struct status_reading r = { .volume = volume };
 	struct document d = { .leaf = status_leaf, .reply = reply, .data = &r };
@@ -374,6 +381,40 @@ int gluster_xml_status(const char *text, size_t len, struct gluster_reply *reply
 }
 
 /* ---- heal counts --------------------------------------------------------------------------- */
+static void heal_leaf(struct document *d, const char *value)
+{
+	struct status_reading *r = d->data;
+	static const char prefix[] = "cliOutput/healInfo/bricks/brick/";
+	const char *field = d->path + sizeof(prefix) - 1;
+
+	if (!str_has_prefix(d->path, prefix))
+		return;
+	if (streq(field, "name")) {
+		cleanup_free char *address = NULL, *path = NULL;
+
+		r->brick = brick_split(value, &address, &path)
+				   ? gluster_brick_find(r->volume, address, path)
+				   : NULL;
+		if (r->brick)
+			r->brick->pending = -1;
+	} else if (streq(field, "totalNumberOfEntries") && r->brick &&
+		   isdigit((unsigned char)*value)) {
+		r->brick->pending = number(value);
+	}
+}
+
+int gluster_xml_heal(const char *text, size_t len, struct gluster_reply *reply,
+		     struct gluster_volume *volume, struct error *err)
+{
+	struct status_reading r = { .volume = volume };
+	struct document d = { .leaf = heal_leaf, .reply = reply, .data = &r };
+
+	/* counts of an earlier, less exact look do not stand in for those that are not given */
+	for (size_t i = 0; i < volume->brick_count; i++)
+		volume->bricks[i].pending = -1;
+	return document_read(&d, text, len, err);
+}
+
 static const char *after(const char *line, const char *prefix)
 {
 	return str_has_prefix(line, prefix) ? line + strlen(prefix) : NULL;
@@ -390,12 +431,12 @@ void gluster_text_heal(const char *text, size_t len, struct gluster_volume *volu
 		const char *value;
 
 		if ((value = after(line, "Brick "))) {
-			brick = brick_split(value, &address, &path) ? gluster_brick_find(volume, address, path)
-								    : NULL;
+			brick = brick_split(value, &address, &path)
+					? gluster_brick_find(volume, address, path)
+					: NULL;
 			if (brick)
 				brick->pending = -1;
-		} else if (brick && ((value = after(line, "Number of entries: ")) ||
-				     (value = after(line, "Total Number of entries: ")))) {
+		} else if (brick && (value = after(line, "Number of entries: "))) {
 			if (isdigit((unsigned char)*value))
 				brick->pending = number(value);
 		}
