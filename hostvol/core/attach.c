@@ -25,11 +25,18 @@ static int set_state(const struct call *c, struct attachment *a, enum attach_sta
 	return journal_store(c, a, err);
 }
 
-/* Under both locks: takes away what a connect did, or what a disconnect has not yet. */
-static int clear_away(const struct call *c, struct attachment *a, bool force, struct error *err)
+int attach_clear_away(const struct call *c, struct attachment *a, bool force, struct error *err)
 {
-	int r = a->driver->disconnect(c, a, force, err);
+	int r;
 
+	/* one of these may use the target; nothing is taken away from it unknowingly */
+	if (a->unreadable && !a->others && !force)
+		return error_set(
+			err, EBADMSG,
+			"%d records below %s/attachments cannot be read, and might use the same "
+			"target: move them away (hostvol -v list names them)",
+			a->unreadable, c->h->state_dir);
+	r = a->driver->disconnect(c, a, force, err);
 	return r < 0 ? r : journal_remove(c, a, err);
 }
 
@@ -47,7 +54,7 @@ static void undo_connect(const struct call *c, struct attachment *a, bool was_at
 		if (set_state(&undo, a, STATE_ATTACHED, &problem) < 0)
 			r = -EIO;
 	} else {
-		r = clear_away(&undo, a, false, &problem);
+		r = attach_clear_away(&undo, a, false, &problem);
 	}
 	if (r < 0)
 		call_log(c, HOSTVOL_LOG_WARNING, "%s: what was begun could not be undone: %s",
@@ -109,7 +116,7 @@ static int settle_old(const struct call *c, struct attachment *old, const struct
 	/* whatever is left at the same target, connect finds and uses */
 	if (same_target)
 		return old->state == STATE_ATTACHED ? SETTLED_BROKEN : SETTLED_GONE;
-	r = clear_away(c, old, false, err);
+	r = attach_clear_away(c, old, false, err);
 	return r < 0 ? r : SETTLED_GONE;
 }
 
@@ -152,7 +159,7 @@ static int do_disconnect(const struct call *c, struct attachment *a, bool force,
 	r = set_state(c, a, STATE_DISCONNECTING, err);
 	if (r < 0)
 		return r;
-	r = clear_away(c, a, force, err);
+	r = attach_clear_away(c, a, force, err);
 	if (r < 0 && before == STATE_ATTACHED) {
 		undo = call_undo(c);
 		if (a->driver->verify(&undo, a, NULL) >= 0)

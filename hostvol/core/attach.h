@@ -16,6 +16,8 @@ int attach_connect(const struct call *c, struct attachment **want, struct error 
 /* 1: was not connected, *ret is NULL. Else the attachment that was. */
 int attach_disconnect(const struct call *c, const char *volume_id, const char *consumer, bool force,
 		      struct attachment **ret, struct error *err);
+/* Under the locks of record and target: takes away what a connect did, or a disconnect has not yet. */
+int attach_clear_away(const struct call *c, struct attachment *a, bool force, struct error *err);
 /* The first healthy attachment of the volume. */
 int attach_find(const struct call *c, const char *volume_id, struct attachment **ret,
 		struct error *err);

@@ -207,8 +207,8 @@ int attachment_from_json(const json_t *o, struct attachment **ret, struct error 
 	r = set_names(a, id, consumer, err);
 	if (r < 0)
 		return r == -ENOMEM ? r : damaged(err);
-	a->params = json_copy(jget(o, "data"));
-	a->detail = json_copy(jget(o, "detail"));
+	a->params = object_copy(jget(o, "data"));
+	a->detail = object_copy(jget(o, "detail"));
 	a->target = strdup(target);
 	a->path = path[0] ? strdup(path) : NULL;
 	if (!a->params || !a->detail || !a->target || (path[0] && !a->path))

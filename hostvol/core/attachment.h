@@ -26,6 +26,7 @@ struct attachment {
 	/* who has to do with the same target too; counted under its lock, not in the record */
 	int others; /* attached */
 	int interrupted; /* left by a process that died, this one itself included */
+	int unreadable; /* records of which nobody can say whose target they use */
 };
 
 void attachment_free(struct attachment *a);

@@ -56,6 +56,32 @@ int no_memory(struct error *err)
 	return error_set(err, ENOMEM, "out of memory");
 }
 
+json_t *object_copy(const json_t *o)
+{
+	cleanup_json json_t *copy = json_object();
+	const char *key;
+	json_t *value;
+
+	if (!copy)
+		return NULL;
+	json_object_foreach ((json_t *)o, key, value) {
+		if (json_object_set(copy, key, value) < 0)
+			return NULL;
+	}
+	return TAKE_PTR(copy);
+}
+
+char *json_compose(const json_t *o, size_t flags)
+{
+	size_t len = json_dumpb(o, NULL, 0, flags | JSON_ENCODE_ANY);
+	cleanup_free char *text = len ? malloc(len + 1) : NULL;
+
+	if (!text || json_dumpb(o, text, len, flags | JSON_ENCODE_ANY) != len)
+		return NULL;
+	text[len] = '\0';
+	return TAKE_PTR(text);
+}
+
 int text_format(char **ret, struct error *err, const char *format, ...)
 {
 	va_list args;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/json.h"
 #include "host.h"
 #include "hostvol/hostvol.h"
 
@@ -32,6 +33,13 @@ void call_log(const struct call *c, enum hostvol_log_level level, const char *fo
 int text_format(char **ret, struct error *err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 int no_memory(struct error *err);
+/* A shallow copy of an object, or NULL: json_copy() leaves out what it has no memory for. */
+json_t *object_copy(const json_t *o);
+/*
+ * Text of o, or NULL. Measured first and then written into place: json_dumps() gives text with
+ * holes in it where memory runs out in the middle of a key.
+ */
+char *json_compose(const json_t *o, size_t flags);
 
 /* 128 bits of a hash of n strings, as hexadecimal digits. Names files; never the only proof of identity. */
 #define HASH_TEXT_MAX 33

@@ -20,7 +20,7 @@ int give_error(const struct error *from, int r, struct hostvol_error *to)
 
 int give_json(const json_t *o, char **ret, struct error *err)
 {
-	char *text = json_dumps(o, JSON_COMPACT | JSON_ENCODE_ANY);
+	char *text = json_compose(o, JSON_COMPACT);
 
 	if (!text)
 		return no_memory(err);

@@ -18,6 +18,7 @@ int journal_load(const struct call *c, const char *id, struct attachment **ret, 
 	cleanup_free char *path = NULL, *text = NULL;
 	cleanup_json json_t *o = NULL;
 	cleanup_attachment struct attachment *a = NULL;
+	struct error why = ERROR_INIT;
 	size_t len;
 	int r;
 
@@ -27,15 +28,16 @@ int journal_load(const struct call *c, const char *id, struct attachment **ret, 
 	r = file_read(path, 1 << 20, &text, &len, err);
 	if (r < 0)
 		return r;
-	r = json_parse(text, len, &o, err);
+	r = json_parse(text, len, &o, &why);
 	if (r >= 0)
-		r = attachment_from_json(o, &a, err);
+		r = attachment_from_json(o, &a, &why);
 	if (r >= 0 && !streq(a->id, id))
-		r = error_set(err, EBADMSG, "belongs to another volume");
+		r = error_set(&why, EBADMSG, "it belongs to another volume");
 	if (r == -ENOMEM)
-		return r;
+		return no_memory(err);
 	if (r < 0)
-		return error_set(err, EBADMSG, "the record %s is damaged: move it away", path);
+		return error_set(err, EBADMSG, "the record %s is damaged (%s): move it away", path,
+				 why.message);
 	*ret = TAKE_PTR(a);
 	return 0;
 }
@@ -49,7 +51,7 @@ int journal_store(const struct call *c, const struct attachment *a, struct error
 	r = attachment_to_json(a, &o, err);
 	if (r < 0)
 		return r;
-	text = json_dumps(o, JSON_INDENT(1));
+	text = json_compose(o, JSON_INDENT(1));
 	if (!text)
 		return no_memory(err);
 	r = record_path(c, a->id, &path, err);
@@ -99,7 +101,7 @@ static int visit(const struct call *c, const char *name, int (*fn)(struct attach
 		return no_memory(err);
 	if (r < 0) {
 		call_log(c, HOSTVOL_LOG_WARNING, "%s", problem.message);
-		return 0;
+		return 1;
 	}
 	return fn(a, userdata);
 }
@@ -108,19 +110,23 @@ int journal_each(const struct call *c, int (*fn)(struct attachment *a, void *use
 		 void *userdata, struct error *err)
 {
 	cleanup_free char *path = NULL;
+	int r, unreadable = 0;
 	struct dirent *e;
 	DIR *dir;
-	int r = text_format(&path, err, "%s/attachments", c->h->state_dir);
+
+	r = text_format(&path, err, "%s/attachments", c->h->state_dir);
 
 	if (r < 0)
 		return r;
 	dir = opendir(path);
 	if (!dir)
 		return errno == ENOENT ? 0 : error_errno(err, errno, "cannot read %s", path);
-	while (r >= 0 && (e = readdir(dir)))
+	while (r >= 0 && (e = readdir(dir))) {
 		r = visit(c, e->d_name, fn, userdata, err);
+		unreadable += r > 0;
+	}
 	closedir(dir);
-	return r < 0 ? r : 0;
+	return r < 0 ? r : unreadable;
 }
 
 static int count_one(struct attachment *a, void *userdata)
@@ -138,6 +144,12 @@ static int count_one(struct attachment *a, void *userdata)
 
 int journal_count_users(const struct call *c, struct attachment *a, struct error *err)
 {
+	int r;
+
 	a->others = a->interrupted = 0;
-	return journal_each(c, count_one, a, err);
+	r = journal_each(c, count_one, a, err);
+	if (r < 0)
+		return r;
+	a->unreadable = r;
+	return 0;
 }

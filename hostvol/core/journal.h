@@ -13,11 +13,15 @@
 int journal_load(const struct call *c, const char *id, struct attachment **ret, struct error *err);
 int journal_store(const struct call *c, const struct attachment *a, struct error *err);
 int journal_remove(const struct call *c, const struct attachment *a, struct error *err);
-/* Calls fn for every record, in no order; a damaged one is told to the log and left out. fn < 0 ends it. */
+/*
+ * Calls fn for every record, in no order, until it returns < 0. One that cannot be read is told to
+ * the log and left out; returns how many there were of these.
+ */
 int journal_each(const struct call *c, int (*fn)(struct attachment *a, void *userdata),
 		 void *userdata, struct error *err);
 /*
- * Counts who has to do with the attachment's target (a->others, a->interrupted). Interrupted ones
+ * Counts who has to do with the attachment's target (a->others, a->interrupted,
+ * a->unreadable). Interrupted ones
  * are no users: their caller has no path, or gave it up.
  */
 int journal_count_users(const struct call *c, struct attachment *a, struct error *err);

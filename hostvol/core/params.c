@@ -178,7 +178,7 @@ int params_read(const struct driver *driver, const json_t *data, json_t **ret, s
 int params_without_secrets(const struct driver *driver, const json_t *params, json_t **ret,
 			   struct error *err)
 {
-	cleanup_json json_t *copy = json_copy((json_t *)params);
+	cleanup_json json_t *copy = object_copy(params);
 
 	if (!copy)
 		return no_memory(err);

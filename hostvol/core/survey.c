@@ -117,9 +117,7 @@ static int recover_locked(const struct call *c, const char *id, struct attachmen
 	r = journal_count_users(c, a, err);
 	if (r < 0)
 		return r;
-	r = a->driver->disconnect(c, a, false, err);
-	if (r >= 0)
-		r = journal_remove(c, a, err);
+	r = attach_clear_away(c, a, false, err);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(a);

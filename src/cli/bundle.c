@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/paths.h"
 #include "base/spawn.h"
 #include "base/yaml.h"
 

@@ -2,6 +2,7 @@
 #include "cli/connect.h"
 
 #include "base/mem.h"
+#include "base/paths.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -10,13 +11,6 @@
 #include <sys/un.h>
 
 #define PROBE_MS 2000
-
-const char *state_dir(void)
-{
-	const char *dir = getenv("QM_STATE_DIR");
-
-	return dir && *dir ? dir : "/var/lib/quartermaster";
-}
 
 int session_open(const struct args *a, struct session *ret)
 {

@@ -21,9 +21,6 @@ void session_done(struct session *s);
 /* Says why a call failed and what to do next, on standard error; returns the exit code. */
 int session_fail(const struct session *s, int rc, const struct error *err);
 
-/* The state directory: QM_STATE_DIR, or the default. */
-const char *state_dir(void);
-
 /* The kind that a person means, or NULL after a line on standard error with a suggestion. */
 const struct kind *kind_of_word(const char *word);
 /* NULL for kinds that are in no namespace. */

@@ -3,12 +3,13 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/paths.h"
 #include "cli/term.h"
 #include "cli/verbs.h"
 #include "hostvol/hostvol.h"
 #include "local/config.h"
 #include "local/demo.h"
-#include "local/paths.h"
+#include "local/instance.h"
 #include "local/supervisor.h"
 
 #include <errno.h>
@@ -37,13 +38,13 @@ static int end_use(struct hostvol *h, const json_t *record, bool force, struct e
 {
 	cleanup_free char *text = json_text(record);
 	const char *consumer = jstr(record, "consumer");
-	char *argv[] = { "umount", (char *)consumer, force ? "--force" : NULL, NULL };
+	const char *argv[] = { "umount", consumer, force ? "--force" : NULL, NULL };
 	struct hostvol_error failed = { 0 };
 	char *gone = NULL;
 	int r;
 
 	if (consumer && consumer[0] == '/')
-		return verb_umount(force ? 3 : 2, argv) == QM_OK ?
+		return verb_umount(force ? 3 : 2, (char **)argv) == QM_OK ?
 			       0 :
 			       error_set(err, EBUSY, "%s could not be unmounted; see who uses it: fuser -vm %s; or add --force",
 					 consumer, consumer);
@@ -96,7 +97,7 @@ static int forget(struct error *err)
 static int run(struct down *down, struct error *err)
 {
 	struct local_config config;
-	size_t mounts;
+	size_t mounts = 0;
 	bool demo;
 	int r = local_config_load(&config, err);
 

@@ -2,13 +2,14 @@
 /* quartermaster up: starts (or repairs) the instance of this machine and waits until it serves. */
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/paths.h"
 #include "cli/input.h"
 #include "cli/term.h"
 #include "cli/verbs.h"
 #include "kube/kube.h"
 #include "local/config.h"
 #include "local/demo.h"
-#include "local/paths.h"
+#include "local/instance.h"
 #include "local/supervisor.h"
 
 #include <errno.h>
@@ -232,7 +233,7 @@ static int declare(struct up *up, struct error *err)
 
 static int demo_volume(struct up *up, struct error *err)
 {
-	char *argv[] = { "mount", "-n", up->config.ns, "demo", (char *)demo_mount_dir(), NULL };
+	const char *argv[] = { "mount", "-n", up->config.ns, "demo", demo_mount_dir(), NULL };
 	int r;
 
 	progress_begin(&up->step, stdout, "claim demo, 100Mi");
@@ -240,7 +241,7 @@ static int demo_volume(struct up *up, struct error *err)
 	if (r < 0)
 		return r;
 	progress_end(&up->step, true, "claim demo, 100Mi: Bound");
-	return verb_mount(5, argv) == QM_OK ? 0 : error_set(err, EIO, "the claim demo could not be mounted");
+	return verb_mount(5, (char **)argv) == QM_OK ? 0 : error_set(err, EIO, "the claim demo could not be mounted");
 }
 
 static int run(struct up *up, struct error *err)

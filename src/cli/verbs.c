@@ -85,7 +85,21 @@ static const struct flag version_flags[] = {
 
 static const struct flag up_flags[] = {
 	{ 0, "demo", NULL, "Three storage nodes on this machine, with disks made of files." },
-	F_FILES("StorageNodes of one's own; may be repeated."),
+	F_FILES("StorageNodes of one's own, and claims; may be repeated."),
+	{ 0, "volume-type", "TYPE",
+	  "How pools keep data: replicate:3 (default), disperse:4:2, arbiter, none." },
+	{ 0, "overcommit", "X", "Promise up to X times the capacity (default 1)." },
+	{ 0, "reclaim", "WHAT",
+	  "What becomes of a deleted claim's data: delete (default), retain, archive." },
+	{ 0, "deployment", "NAME", "The store's name, and its class's (default glusterfs)." },
+	F_TIMEOUT("Wait so long until it is ONLINE (default 2m)."),
+	F_END,
+};
+
+static const struct flag down_flags[] = {
+	{ 0, "delete-data", NULL,
+	  "Also forget the store; the demonstration's disks go, one's own stay as they are." },
+	{ 0, "force", NULL, "Unmount claims although programs use them." },
 	F_END,
 };
 
@@ -100,12 +114,17 @@ const struct verb verbs[] = {
 	{ .name = "up",
 	  .summary = "Start a store on this machine, or repair one that runs",
 	  .example = "quartermaster up --demo\nquartermaster up -f nodes.yaml",
+	  .help = "Waits until the storage is ONLINE. Run again, it reports and repairs what is "
+		  "there; without --demo\nand -f it starts what was set up before.",
 	  .flags = up_flags,
-	  .run = verb_up },
+	  .command = cmd_up },
 	{ .name = "down",
 	  .summary = "Stop the store of this machine",
-	  .example = "quartermaster down",
-	  .run = verb_down },
+	  .help = "Claims that are mounted here are unmounted first. Data and settings stay: "
+		  "\"quartermaster up\" goes\non with them.",
+	  .example = "quartermaster down\nquartermaster down --delete-data",
+	  .flags = down_flags,
+	  .command = cmd_down },
 	{ .name = "status",
 	  .summary =
 		  "Show the store on one screen: nodes, devices, pools, healing, capacity, claims",

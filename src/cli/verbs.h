@@ -93,12 +93,13 @@ int cmd_support_bundle(struct session *s, const struct args *a);
 int cmd_version(struct session *s, const struct args *a);
 int cmd_wait(struct session *s, const struct args *a);
 
+int cmd_down(struct session *s, const struct args *a) __attribute__((weak));
+int cmd_up(struct session *s, const struct args *a) __attribute__((weak));
+
 /* Verbs of other parts. A program that is linked without one of them says that it lacks it. */
 int verb_agent(int argc, char **argv) __attribute__((weak));
 int verb_api(int argc, char **argv) __attribute__((weak));
-int verb_down(int argc, char **argv) __attribute__((weak));
 int verb_mount(int argc, char **argv) __attribute__((weak));
 int verb_operator(int argc, char **argv) __attribute__((weak));
 int verb_supervise(int argc, char **argv) __attribute__((weak));
 int verb_umount(int argc, char **argv) __attribute__((weak));
-int verb_up(int argc, char **argv) __attribute__((weak));

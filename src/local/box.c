@@ -4,9 +4,9 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/paths.h"
 #include "base/str.h"
 #include "local/boxnet.h"
-#include "local/paths.h"
 
 #include <ctype.h>
 #include <dirent.h>

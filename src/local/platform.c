@@ -4,11 +4,11 @@
 #include "api/server.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/paths.h"
 #include "base/str.h"
 #include "kube/kube.h"
 #include "local/box.h"
 #include "local/keeper.h"
-#include "local/paths.h"
 #include "local/self.h"
 
 #include <errno.h>

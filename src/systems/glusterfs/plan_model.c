@@ -17,7 +17,7 @@ void finding(struct plan_model *m, const char *node, const char *device, const c
 	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
 
-	json_t *f = json_pack("{s:s?, s:s, s:s}", "node", node, "reason", reason, "message", text);
+	json_t *f = json_pack("{s:s*, s:s, s:s}", "node", node, "reason", reason, "message", text);
 	if (device)
 		json_object_set_new(f, "device", json_string(device));
 	if (pool)

@@ -236,6 +236,10 @@ static void test_damaged_record(void **state)
 	assert_int_equal(file_write(path, "{\"half", 6, 0600, NULL), 0);
 	assert_int_equal(hostvol_list_json(rig->h, NULL, &list, NULL), 0);
 	assert_non_null(strstr(rig->log, "damaged"));
+	/* it might be of another volume of the same mount */
+	assert_int_equal(rig_disconnect(rig, "a", "", 0), -EBADMSG);
+	assert_int_equal(rig->fake->mount_count, 1);
+	assert_int_equal(unlink(path), 0);
 	assert_int_equal(rig_disconnect(rig, "a", "", 0), 0);
 	assert_int_equal(rig->fake->mount_count, 0);
 }
