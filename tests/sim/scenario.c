@@ -254,7 +254,7 @@ static void setup(struct scenario *s, uint64_t seed, enum mutant mutant, FILE *t
 		abort();
 	s->world.mutant = mutant;
 	sim = sim_of(s);
-	model_init(&s->model, &s->world);
+	machines_init(&s->model, &s->world);
 	s->model.agent_setup = agent_proc_setup;
 	s->world.rates = (struct fault_rates){ (int)sim_below(sim, 400), (int)sim_below(sim, 40),
 					       (int)sim_below(sim, 300) };
@@ -347,7 +347,7 @@ static void finish(struct scenario *s)
 	sim_run_until(sim, sim->now_ms + 200000);
 	store_watch_stop(s->pool_watch);
 	json_decref(s->pool_sources);
-	model_done(&s->model);
+	machines_done(&s->model);
 	world_done(&s->world);
 	memcpy(sim->failure, failure, sizeof(failure));
 }
