@@ -12,7 +12,7 @@
 /* Nodes are looked at at least this often, to notice those that have fallen silent. */
 #define LOOK_AGAIN_MS 15000
 
-void problem(struct system *s, const char *format, ...)
+void system_problem(struct system *s, const char *format, ...)
 {
 	char text[600];
 	va_list ap;

@@ -22,7 +22,8 @@ struct system {
 	json_t *problems; /* array of strings: what is wrong and what to do */
 };
 
-void problem(struct system *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void system_problem(struct system *s, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 /* What of `wanted` (an object) differs from `have`, as a merge patch; NULL: nothing. New reference. */
 json_t *merge_diff(const json_t *have, const json_t *wanted);
 /* The findings about one node as text, those with one of the reasons (ended by NULL); caller frees, NULL: none. */

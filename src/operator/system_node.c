@@ -259,8 +259,8 @@ static void ensure_agent(struct system *s, const json_t *node)
 	cleanup_json json_t *seen = for_platform(node);
 	int rc = s->op->platform->ops->agent_ensure(s->op->platform, seen, &err);
 	if (rc < 0) {
-		problem(s, "the agent of node %s cannot be run: %s", object_name(node),
-			error_text(&err, rc));
+		system_problem(s, "the agent of node %s cannot be run: %s", object_name(node),
+			       error_text(&err, rc));
 		s->r->again_ms = ENSURE_AGAIN_MS / 12;
 		return;
 	}
@@ -351,8 +351,9 @@ int nodes_finish(struct system *s)
 	json_array_foreach (s->nodes, i, node) {
 		const char *phase = jstr(node, "status", "phase");
 		if (streq(phase, "Offline") || streq(phase, "Degraded") || streq(phase, "Emptying"))
-			problem(s, "node %s is %s; see: quartermaster describe storagenode %s",
-				object_name(node), phase, object_name(node));
+			system_problem(s,
+				       "node %s is %s; see: quartermaster describe storagenode %s",
+				       object_name(node), phase, object_name(node));
 	}
 	return rc;
 }

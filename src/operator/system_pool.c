@@ -38,8 +38,8 @@ static int may_destroy(struct system *s, const json_t *pool)
 	struct workers *workers = s->op->workers;
 
 	if (!ledger_close(s->op->ledger, name)) {
-		problem(s, "pool %s is to go, but holds %d volumes; delete their claims", name,
-			ledger_count(s->op->ledger, name));
+		system_problem(s, "pool %s is to go, but holds %d volumes; delete their claims",
+			       name, ledger_count(s->op->ledger, name));
 		return 0;
 	}
 	if (!jstr(pool, "status", "volumeId") ||
@@ -51,14 +51,16 @@ static int may_destroy(struct system *s, const json_t *pool)
 	if (rc == 0 && json_array_size(found) == 0)
 		return 1;
 	if (rc == 0)
-		problem(s,
+		system_problem(
+			s,
 			"pool %s is to go, but %zu directories of volumes without a "
 			"PersistentVolume lie in it (%s and so "
 			"on, retained or archived); remove them, or annotate the StoragePool "
 			"with " QM_ANNOTATION_DISCARD "=true to lose them",
 			name, json_array_size(found), jstr(json_array_get(found, 0), "name"));
 	else
-		problem(s,
+		system_problem(
+			s,
 			"pool %s is to go, but whether it is empty cannot be seen: %s; bring its "
 			"nodes back, or annotate the "
 			"StoragePool with " QM_ANNOTATION_DISCARD "=true to lose what is in it",

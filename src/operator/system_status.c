@@ -86,7 +86,8 @@ static int submit_class(struct system *s)
 	}
 	if (rc == 0 && (!streq(jstr(there, "provisioner"), QM_DRIVER) ||
 			!streq(jstr(there, "parameters", "deployment"), s->op->deployment)))
-		problem(s,
+		system_problem(
+			s,
 			"StorageClass %s is there, but is not ours: its claims go elsewhere; "
 			"delete or rename it",
 			s->op->deployment);
@@ -155,9 +156,9 @@ static void pool_problems(struct system *s)
 		const char *phase = jstr(p, "status", "phase"),
 			   *message = jstr(p, "status", "message");
 		if (!streq(phase, "Online") && !object_deleting(p))
-			problem(s, "pool %s is %s%s%s", object_name(p),
-				phase ? phase : "being made", message && *message ? ": " : "",
-				message ? message : "");
+			system_problem(s, "pool %s is %s%s%s", object_name(p),
+				       phase ? phase : "being made",
+				       message && *message ? ": " : "", message ? message : "");
 	}
 }
 
@@ -171,7 +172,7 @@ static void finding_problems(struct system *s)
 	json_array_foreach (s->plan.findings, i, f)
 		for (k = 0; worth[k]; k++)
 			if (streq(jstr(f, "reason"), worth[k]))
-				problem(s, "%s", jstr(f, "message"));
+				system_problem(s, "%s", jstr(f, "message"));
 }
 
 /* The first few problems in one line. */

@@ -118,8 +118,8 @@ static void plan_leftovers(struct plan_model *m, const struct plan_node *n, cons
 			continue;
 		if (!still_held(m, id, jstr(b, "pool"))) {
 			json_array_append_new(release, json_string(id));
-			step(m, "node %s: release brick %s, which left pool %s", n->name, id,
-			     jstr(b, "pool") ? jstr(b, "pool") : "?");
+			plan_step(m, "node %s: release brick %s, which left pool %s", n->name, id,
+				  jstr(b, "pool") ? jstr(b, "pool") : "?");
 		} else if (source_name(b)) {
 			json_array_append_new(bricks, node_brick(b, jstr(b, "pool"), false));
 		}
