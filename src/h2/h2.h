@@ -29,6 +29,8 @@ struct h2_target {
 	const char *ca_pem;         /* with TLS: the CA to trust (PEM text); required */
 	const char *cert_pem, *key_pem; /* a client certificate, or NULL */
 	const char *authority;      /* ":authority", NULL: host:port or "localhost" */
+	int ping_ms;                /* asks a silent server for a sign of life while streams are open; without
+				       one for half of that, the connection is broken; 0: 30 s */
 };
 
 struct h2_client;
@@ -45,13 +47,20 @@ struct h2_request {
 
 struct h2_response {
 	int status;
-	struct h2_header *headers; /* ended by name NULL */
+	struct h2_header *headers, *trailers; /* ended by name NULL */
 	struct buf body;
 };
 void h2_response_done(struct h2_response *r);
 const char *h2_response_header(const struct h2_response *r, const char *name);
+const char *h2_response_trailer(const struct h2_response *r, const char *name);
 
-/* A whole exchange. -ETIMEDOUT, -ECONNREFUSED, -ECONNRESET, …; any HTTP status is a success here. */
+/*
+ * A whole exchange; any HTTP status is a success here. -ETIMEDOUT and -ECONNRESET: the server may or
+ * may not have carried it out. Otherwise it surely has not: -ECONNREFUSED, -ENOENT (no such socket),
+ * -EKEYREJECTED (the server's certificate is not trusted), -EPROTO (not HTTP/2), -E2BIG (more than
+ * 64 KiB of request headers), …; but for -EMSGSIZE (the answer has more than 64 MiB).
+ * A timeout below 0 is none.
+ */
 int h2_client_call(struct h2_client *c, const struct h2_request *req, int timeout_ms, struct h2_response *ret,
 		   struct error *err);
 
@@ -59,15 +68,25 @@ int h2_client_call(struct h2_client *c, const struct h2_request *req, int timeou
 struct h2_stream;
 int h2_stream_open(struct h2_client *c, const struct h2_request *req, int timeout_ms, struct h2_stream **ret,
 		   int *ret_status, struct error *err);
-/* Some bytes; 0 at the end of the stream; -ETIMEDOUT when nothing came in time (the stream lives on). */
+/* Some bytes; 0 at the end of the stream; -ETIMEDOUT when nothing came in time (the stream lives on);
+ * -ECONNRESET when the connection broke or the server ended the stream in the middle. The server is
+ * held back while 1 MiB waits to be read. */
 ssize_t h2_stream_read(struct h2_stream *s, void *data, size_t size, int timeout_ms);
+/* Header fields of the answer; trailers are there once read has returned 0. */
+const char *h2_stream_header(const struct h2_stream *s, const char *name);
+const char *h2_stream_trailer(const struct h2_stream *s, const char *name);
 /* Makes a blocked read return -ECANCELED, from any thread. */
 void h2_stream_cancel(struct h2_stream *s);
 void h2_stream_close(struct h2_stream *s); /* resets the stream where it has not ended; NULL-safe */
 
 /* ---- server ---------------------------------------------------------------------------- */
 
-struct h2_call; /* one request being answered; reference-counted, so that a watch can outlive its handler */
+/*
+ * One request being answered; reference-counted, so that a watch can outlive its handler: h2_call_ref in
+ * the handler, h2_call_unref when done. What h2_call_path and its like give lives as long as the reference.
+ * A call whose last reference goes without an end is reset.
+ */
+struct h2_call;
 
 struct h2_peer {
 	bool is_unix;
@@ -90,7 +109,8 @@ struct h2_server;
 int h2_server_start(const struct h2_listen *listen, h2_handler handler, void *userdata, struct h2_server **ret,
 		    struct error *err);
 int h2_server_port(const struct h2_server *s);
-/* Ends all calls and threads; handlers that still run are waited for. */
+/* Ends all calls and threads; handlers that still run are waited for, and their answers sent if they
+ * come within 2 s. */
 void h2_server_free(struct h2_server *s);
 
 const char *h2_call_method(const struct h2_call *c);
@@ -102,12 +122,16 @@ const struct h2_peer *h2_call_peer(const struct h2_call *c);
 /* The whole answer; headers ended by name NULL, copied. */
 void h2_call_reply(struct h2_call *c, int status, const struct h2_header *headers, const void *body, size_t len);
 /* An answer in parts. Write never blocks: -EPIPE when the peer is gone, -ENOBUFS when it reads too
- * slowly (more than 4 MiB unsent): end the call then. */
+ * slowly (more than 4 MiB unsent): the stream is reset then, and there is no more to do but unref. */
 void h2_call_start(struct h2_call *c, int status, const struct h2_header *headers);
 int h2_call_write(struct h2_call *c, const void *data, size_t len);
 void h2_call_end(struct h2_call *c, const struct h2_header *trailers);
 bool h2_call_gone(const struct h2_call *c);
-/* Called once on the I/O thread when the peer goes away before the end; must not block. */
+/*
+ * Called once on the I/O thread when the peer goes away before h2_call_end (also when the server is freed,
+ * and when it is gone already); must not block. The call lives while fn runs, but fn may run at the same
+ * time as an h2_call_end on another thread: userdata has to outlive that, such as the server's own object.
+ */
 void h2_call_on_gone(struct h2_call *c, void (*fn)(struct h2_call *c, void *userdata), void *userdata);
 struct h2_call *h2_call_ref(struct h2_call *c);
 void h2_call_unref(struct h2_call *c);
