@@ -84,9 +84,17 @@ bool hub_post(struct hub *hub, struct hub_item *item)
 void hub_quiet(struct hub *hub)
 {
 	uint64_t count;
-	ssize_t n = read(hub->event_fd, &count, sizeof(count));
+	ssize_t n;
+	bool woken;
 
-	(void)n; /* EAGAIN: quiet already */
+	hub_lock(hub);
+	woken = hub->woken;
+	hub_unlock(hub);
+	if (!woken)
+		return;
+	/* Before woken is cleared: else this might swallow the next wake-up, which nobody repeats. */
+	n = read(hub->event_fd, &count, sizeof(count));
+	(void)n; /* EAGAIN: the writer is not there yet, and wakes us once more for nothing */
 	hub_lock(hub);
 	hub->woken = false;
 	hub_unlock(hub);

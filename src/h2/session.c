@@ -33,7 +33,6 @@ static void refuse(struct h2_call *c, int status)
 	buf_done(&c->body);
 	c->body = (struct buf){ 0 };
 	h2_call_reply(c, status, headers, text, strlen(text));
-	set_complete(c);
 }
 
 /* Counts bytes of the request that are kept in memory; false when there are too many. */
@@ -139,6 +138,15 @@ static int on_header(nghttp2_session *http, const nghttp2_frame *frame, const ui
 	return 0;
 }
 
+/* Some clients take an answer only after they have sent everything, so they are let, for a while. */
+static void discard(struct h2_call *c, size_t len)
+{
+	c->discarded += len;
+	if (c->discarded > SESSION_DISCARD_MAX)
+		nghttp2_submit_rst_stream(c->session->http, NGHTTP2_FLAG_NONE, c->stream_id,
+					  NGHTTP2_NO_ERROR);
+}
+
 static int on_data(nghttp2_session *http, uint8_t flags, int32_t stream_id, const uint8_t *data,
 		   size_t len, void *userdata)
 {
@@ -147,9 +155,11 @@ static int on_data(nghttp2_session *http, uint8_t flags, int32_t stream_id, cons
 
 	/* What is kept is bounded by max_body and SESSION_HELD_MAX, not by the windows. */
 	nghttp2_session_consume(http, stream_id, len);
-	if (!c || c->refused)
+	if (!c)
 		return 0;
-	if (c->body.len + len > s->env->max_body)
+	if (c->refused)
+		discard(c, len);
+	else if (c->body.len + len > s->env->max_body)
 		refuse(c, 413);
 	else if (!hold(c, len))
 		refuse(c, 503);
@@ -187,22 +197,6 @@ static int on_frame_recv(nghttp2_session *http, const nghttp2_frame *frame, void
 	return 0;
 }
 
-static int on_frame_send(nghttp2_session *http, const nghttp2_frame *frame, void *userdata)
-{
-	struct session *s = userdata;
-	bool end = (frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS) &&
-		   frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
-
-	/* Answered in full before the request came in full: the rest is of no interest. */
-	if (end && nghttp2_session_get_stream_remote_close(http, frame->hd.stream_id) == 0)
-		nghttp2_submit_rst_stream(http, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
-					  NGHTTP2_NO_ERROR);
-	if (frame->hd.type == NGHTTP2_RST_STREAM &&
-	    frame->rst_stream.error_code == NGHTTP2_PROTOCOL_ERROR)
-		count_fault(s);
-	return 0;
-}
-
 static int on_invalid_frame(nghttp2_session *http, const nghttp2_frame *frame, int error,
 			    void *userdata)
 {
@@ -232,7 +226,6 @@ static nghttp2_session_callbacks *new_callbacks(void)
 	nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
 	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data);
 	nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame_recv);
-	nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_frame_send);
 	nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(cb, on_invalid_frame);
 	nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
 	return cb;

@@ -12,6 +12,7 @@
  */
 #define SESSION_STREAMS_MAX 128 /* requests at a time on one connection */
 #define SESSION_HELD_MAX (64UL * 1024 * 1024) /* bytes of requests at a time in one server */
+#define SESSION_DISCARD_MAX (16UL * 1024 * 1024) /* of a body whose request was refused already */
 #define SESSION_RESETS_BURST 256 /* streams that a peer may reset in a row … */
 #define SESSION_RESETS_RATE 64 /* … and per second from then on */
 #define SESSION_FAULTS_MAX 100 /* breaches of the rules per 10 s */

@@ -19,8 +19,9 @@ int kube_get(struct kube *k, const struct kind *kind, const char *ns, const char
 	     json_t **ret, struct error *err)
 {
 	json_t *result = NULL;
+	int rc = k->ops->get(k, kind, ns, name, &result, err);
 
-	return finish(k->ops->get(k, kind, ns, name, &result, err), result, ret);
+	return finish(rc, result, ret);
 }
 
 int kube_list(struct kube *k, const struct kind *kind, const char *ns,
@@ -65,24 +66,27 @@ int kube_create(struct kube *k, const struct kind *kind, const json_t *object, j
 		struct error *err)
 {
 	json_t *result = NULL;
+	int rc = k->ops->create(k, kind, object, &result, err);
 
-	return finish(k->ops->create(k, kind, object, &result, err), result, ret);
+	return finish(rc, result, ret);
 }
 
 int kube_update(struct kube *k, const struct kind *kind, const json_t *object, json_t **ret,
 		struct error *err)
 {
 	json_t *result = NULL;
+	int rc = k->ops->update(k, kind, NULL, object, &result, err);
 
-	return finish(k->ops->update(k, kind, NULL, object, &result, err), result, ret);
+	return finish(rc, result, ret);
 }
 
 int kube_update_status(struct kube *k, const struct kind *kind, const json_t *object, json_t **ret,
 		       struct error *err)
 {
 	json_t *result = NULL;
+	int rc = k->ops->update(k, kind, "status", object, &result, err);
 
-	return finish(k->ops->update(k, kind, "status", object, &result, err), result, ret);
+	return finish(rc, result, ret);
 }
 
 int kube_patch(struct kube *k, const struct kind *kind, const char *ns, const char *name,
@@ -90,9 +94,9 @@ int kube_patch(struct kube *k, const struct kind *kind, const char *ns, const ch
 	       struct error *err)
 {
 	json_t *result = NULL;
+	int rc = k->ops->patch(k, kind, ns, name, subresource, type, patch, &result, err);
 
-	return finish(k->ops->patch(k, kind, ns, name, subresource, type, patch, &result, err),
-		      result, ret);
+	return finish(rc, result, ret);
 }
 
 int kube_delete(struct kube *k, const struct kind *kind, const char *ns, const char *name,

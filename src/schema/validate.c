@@ -29,10 +29,16 @@ static size_t entered(struct walk *w, int n)
 	return before;
 }
 
+/* A name is anybody's text, and paths are printed: what a terminal would act on becomes "?". */
 static size_t enter_field(struct walk *w, const char *name)
 {
-	return entered(w, snprintf(w->path + w->len, sizeof(w->path) - w->len, "%s%s",
-				   w->len ? "." : "", name));
+	size_t before = entered(w, snprintf(w->path + w->len, sizeof(w->path) - w->len, "%s%s",
+					    w->len ? "." : "", name[0] ? name : "\"\""));
+
+	for (size_t i = before; i < w->len; i++)
+		if ((unsigned char)w->path[i] < 0x20 || w->path[i] == 0x7f)
+			w->path[i] = '?';
+	return before;
 }
 
 static size_t enter_index(struct walk *w, size_t index)
@@ -146,13 +152,28 @@ static int check_unknown(struct walk *w, const struct field *fields, const json_
 
 /* ---- scalars -------------------------------------------------------------------------------- */
 
-static int walk_string(struct walk *w, const struct field *f, const json_t *value)
+static int refuse_value(struct walk *w, const char *text, const char *const *values)
 {
-	size_t max = f->max_len ? f->max_len : 4096;
-	const char *text = json_string_value(value), *near;
+	const char *near = str_suggest(text, values);
 	struct buf all = { 0 };
 	char q[QUOTED_MAX];
 	int r;
+
+	for (size_t i = 0; values[i]; i++)
+		buf_printf(&all, "%s%s", i ? ", " : "", values[i]);
+	if (near)
+		r = refuse(w, "%s is not supported (did you mean \"%s\"?); supported: %s",
+			   quoted(text, q), near, all.data);
+	else
+		r = refuse(w, "%s is not supported; supported: %s", quoted(text, q), all.data);
+	buf_done(&all);
+	return r;
+}
+
+static int walk_string(struct walk *w, const struct field *f, const json_t *value)
+{
+	size_t max = f->max_len ? f->max_len : 4096;
+	const char *text = json_string_value(value);
 
 	if (!json_is_string(value))
 		return refuse_type(w, value, "a string");
@@ -162,19 +183,10 @@ static int walk_string(struct walk *w, const struct field *f, const json_t *valu
 		return refuse(w, "must not hold a NUL byte");
 	if (!f->values)
 		return 0;
-	for (size_t i = 0; f->values[i]; i++) {
+	for (size_t i = 0; f->values[i]; i++)
 		if (streq(text, f->values[i]))
 			return 0;
-		buf_printf(&all, "%s%s", i ? ", " : "", f->values[i]);
-	}
-	near = str_suggest(text, f->values);
-	if (near)
-		r = refuse(w, "%s is not supported (did you mean \"%s\"?); supported: %s",
-			   quoted(text, q), near, all.data);
-	else
-		r = refuse(w, "%s is not supported; supported: %s", quoted(text, q), all.data);
-	buf_done(&all);
-	return r;
+	return refuse_value(w, text, f->values);
 }
 
 static int walk_integer(struct walk *w, const struct field *f, const json_t *value)

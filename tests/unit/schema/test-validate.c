@@ -111,6 +111,8 @@ static const struct bad bad[] = {
 	{ NODE "{type: glusterfs, zone: 1}",
 	  "spec.zone: unknown field (it belongs below \"spec.glusterfs\")" },
 	{ NODE "{type: glusterfs, quux: 1}", "spec.quux: unknown field" },
+	{ NODE "{type: glusterfs, \"\\e[31mquux\": 1}", "spec.?[31mquux: unknown field" },
+	{ META("{name: n}\n'': {}"), "\"\": unknown field" },
 	{ META("{name: n}\nspce: {}"), "spce: unknown field (did you mean \"spec\"?)" },
 	{ META("{name: n, lables: {}}"),
 	  "metadata.lables: unknown field (did you mean \"labels\"?)" },
