@@ -98,6 +98,19 @@ static int replace_run(struct error *err)
 	return 0;
 }
 
+/*
+ * No name is ever looked up outside: glusterd asks for the names of its peers, and would wait for
+ * name servers that cannot be reached from here. Without any, the library asks this very box.
+ */
+static int no_name_servers(const char *name, struct error *err)
+{
+	cleanup_free char *source = state_path("boxes/%s/resolv.conf", name);
+
+	if (access("/etc/resolv.conf", F_OK) < 0)
+		return 0;
+	return bind_mount(source, "/etc/resolv.conf", err);
+}
+
 static int own_mounts(const char *name, struct error *err)
 {
 	cleanup_free char *pins = run_path("boxes");
@@ -115,6 +128,8 @@ static int own_mounts(const char *name, struct error *err)
 			return r;
 	}
 	r = replace_run(err);
+	if (r == 0)
+		r = no_name_servers(name, err);
 	if (r == 0)
 		r = mkdir_parents("/run/gluster", 0755, err);
 	if (r == 0)
@@ -186,6 +201,8 @@ static int make_and_pin(const char *name, bool own_network, struct error *err)
 
 static int make_own_dirs(const char *name, struct error *err)
 {
+	cleanup_free char *names = state_path("boxes/%s/resolv.conf", name);
+
 	for (size_t i = 0; i < ARRAY_SIZE(own_dirs); i++) {
 		cleanup_free char *source = state_path("boxes/%s/%s", name, own_dirs[i].own);
 		int r = mkdir_parents(source, 0755, err);
@@ -195,7 +212,7 @@ static int make_own_dirs(const char *name, struct error *err)
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	return file_write(names, "", 0, 0644, err);
 }
 
 int box_ensure(const struct box *box, struct error *err)
