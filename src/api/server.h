@@ -18,9 +18,9 @@
 struct api_server;
 
 struct api_options {
-	const char *state_dir;  /* api.db, tls.crt, tls.key, ca.crt, tokens.json (0600) */
+	const char *state_dir; /* api.db, tls.crt, tls.key, ca.crt, tokens.json (0600) */
 	const char *unix_path;
-	int tcp_port;           /* 0: any free; remembered in state_dir for the next start */
+	int tcp_port; /* 0: any free; remembered in state_dir for the next start */
 };
 int api_server_start(const struct api_options *options, struct api_server **ret, struct error *err);
 int api_server_port(const struct api_server *s);
@@ -30,8 +30,8 @@ void api_server_stop(struct api_server *s);
  * Tokens live in state_dir/tokens.json; made once, kept over restarts. For role agent, node is the
  * node's name. Gives the token (caller frees). Works while the server runs (it rereads the file).
  */
-int api_token(const char *state_dir, const char *name, const char *role, const char *node, char **ret,
-	      struct error *err);
+int api_token(const char *state_dir, const char *name, const char *role, const char *node,
+	      char **ret, struct error *err);
 /* Writes a kubeconfig (0600) for that token: over TLS on loopback, as stock kubectl needs it; our own
  * client finds the unix socket in the extension "quartermaster.storage/socket" and prefers it. */
 int api_write_kubeconfig(const char *state_dir, const char *unix_path, int port, const char *token,

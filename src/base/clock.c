@@ -42,12 +42,10 @@ int64_t clock_mono_ms(const struct clock *c)
 /* Division that rounds down, so that times before 1970 have a positive fraction. */
 static int64_t seconds_of(int64_t ms, int *ret_ms)
 {
-	int64_t s = ms / 1000;
+	int rest = (int)(ms % 1000);
 
-	if (ms % 1000 < 0)
-		s--;
-	*ret_ms = (int)(ms - s * 1000);
-	return s;
+	*ret_ms = rest < 0 ? rest + 1000 : rest;
+	return ms / 1000 - (rest < 0);
 }
 
 static size_t date_text(int64_t wall_ms, char buf[static TIME_TEXT_MAX], int *ret_ms)

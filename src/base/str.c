@@ -40,18 +40,23 @@ void buf_puts(struct buf *b, const char *s)
 void buf_printf(struct buf *b, const char *format, ...)
 {
 	va_list args;
-	int len;
+	size_t room = 80;
 
-	va_start(args, format);
-	len = vsnprintf(NULL, 0, format, args);
-	va_end(args);
-	if (len < 0)
+	for (;;) {
+		int len;
+
+		buf_reserve(b, room);
+		va_start(args, format);
+		len = vsnprintf(b->data + b->len, room + 1, format, args);
+		va_end(args);
+		if (len >= 0 && (size_t)len > room) {
+			room = (size_t)len;
+			continue;
+		}
+		b->len += len > 0 ? (size_t)len : 0;
+		b->data[b->len] = '\0';
 		return;
-	buf_reserve(b, (size_t)len);
-	va_start(args, format);
-	vsnprintf(b->data + b->len, (size_t)len + 1, format, args);
-	va_end(args);
-	b->len += (size_t)len;
+	}
 }
 
 char *buf_take(struct buf *b)

@@ -131,7 +131,7 @@ static const char *core_tag(const yaml_char_t *tag)
 {
 	static const char prefix[] = "tag:yaml.org,2002:";
 
-	if (!tag || streq((const char *)tag, "!"))
+	if (!tag)
 		return "";
 	return str_has_prefix((const char *)tag, prefix) ? (const char *)tag + sizeof(prefix) - 1
 							 : NULL;

@@ -35,9 +35,9 @@ static enum number number_kind(const char *text)
 	const char *s = text + (*text == '-' || *text == '+'), *after;
 	bool before_point;
 
-	if (strncmp(text, "0x", 2) == 0 && only(text + 2, "0123456789abcdefABCDEF"))
+	if (text[0] == '0' && text[1] == 'x' && only(text + 2, "0123456789abcdefABCDEF"))
 		return HEXADECIMAL;
-	if (strncmp(text, "0o", 2) == 0 && only(text + 2, "01234567"))
+	if (text[0] == '0' && text[1] == 'o' && only(text + 2, "01234567"))
 		return OCTAL;
 	after = skip_digits(s);
 	before_point = after > s;

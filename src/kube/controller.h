@@ -56,6 +56,10 @@ struct controller {
 	int (*reconcile)(struct reconcile *r, const char *key);
 };
 
+/* The keys that a change of the object puts on the queue; for runners. */
+void controller_watch_keys(const struct controller_watch *w, const json_t *object, struct reconcile *r,
+			   struct strv *keys);
+
 /* A projection cuts an object down to what the loops need before it is cached; in place. */
 typedef void (*kube_project)(const struct kind *kind, json_t *object);
 

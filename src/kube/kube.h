@@ -61,6 +61,11 @@ struct kube_ops {
 	void (*watch_cancel)(struct kube_watch *w); /* from any thread */
 	void (*watch_close)(struct kube_watch *w);
 	void (*free)(struct kube *k);
+	/* Optional (NULL: made of list): the items one by one (borrowed), so that a long list is never held
+	 * whole; stops when fn returns non-zero, and returns that. -EIDRM: changed too much meanwhile, begin anew. */
+	int (*list_each)(struct kube *k, const struct kind *kind, const char *ns, const struct kube_selector *sel,
+			 int (*fn)(json_t *object, void *userdata), void *userdata, char **ret_version,
+			 struct error *err);
 };
 
 struct kube {
@@ -72,6 +77,8 @@ struct kube {
 int kube_get(struct kube *k, const struct kind *kind, const char *ns, const char *name, json_t **ret, struct error *err);
 int kube_list(struct kube *k, const struct kind *kind, const char *ns, const struct kube_selector *sel, json_t **ret,
 	      char **ret_version, struct error *err);
+int kube_list_each(struct kube *k, const struct kind *kind, const char *ns, const struct kube_selector *sel,
+		   int (*fn)(json_t *object, void *userdata), void *userdata, char **ret_version, struct error *err);
 int kube_create(struct kube *k, const struct kind *kind, const json_t *object, json_t **ret, struct error *err);
 int kube_update(struct kube *k, const struct kind *kind, const json_t *object, json_t **ret, struct error *err);
 int kube_update_status(struct kube *k, const struct kind *kind, const json_t *object, json_t **ret, struct error *err);
@@ -89,6 +96,7 @@ struct kube_config {
 	char *token_file;  /* read again every minute and after a 401 */
 	char *ns;          /* default namespace */
 	char *manager;     /* fieldManager: "quartermaster-operator" */
+	int timeout_ms;    /* for each call, retries included; 0: 30 s */
 };
 /* A kubeconfig (path NULL: $KUBECONFIG, else the local embedded API's admin.kubeconfig). */
 int kube_config_load(const char *path, struct kube_config *ret, struct error *err);

@@ -14,7 +14,8 @@ struct platform;
 struct platform_ops {
 	/* The machine that a StorageNode means (its nodeSelector, its address): its name; caller frees.
 	 * -ENOENT: none matches; -ENOTUNIQ: several do; the message says which. */
-	int (*machine)(struct platform *p, const json_t *storage_node, char **ret, struct error *err);
+	int (*machine)(struct platform *p, const json_t *storage_node, char **ret,
+		       struct error *err);
 	/* Sees to it that the agent of this StorageNode (status.nodeName is set) runs. */
 	int (*agent_ensure)(struct platform *p, const json_t *storage_node, struct error *err);
 	/* Ends the agent and what it ran (glusterd and bricks of that node). 0: all gone; 1: still ending. */

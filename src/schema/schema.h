@@ -23,6 +23,7 @@ enum field_type {
 	FIELD_ARRAY,    /* of .items */
 	FIELD_MAP,      /* string to .items */
 	FIELD_ANY,      /* kept as it is (x-kubernetes-preserve-unknown-fields) */
+	FIELD_NUMBER,   /* with or without a fraction */
 };
 
 struct field {
@@ -38,17 +39,25 @@ struct field {
 	uint32_t max_len;               /* FIELD_STRING bytes, FIELD_ARRAY items; 0 = 4096 */
 	bool required;
 	bool immutable;                 /* may not change once set */
+	bool set;                       /* FIELD_ARRAY of scalars: no value twice, patches merge it (finalizers) */
+	bool open;                      /* FIELD_OBJECT: fields that the table does not name are kept */
 	/* more than a table can say (an IP address, a clean path); -EINVAL and a message without the field's name */
 	int (*check)(const json_t *value, struct error *err);
 };
 
 struct column {
 	const char *name;        /* "STATUS" is written "Status" as kubectl expects */
-	const char *type;        /* "string", "integer", "date" */
+	const char *type;        /* "string", "integer", "date" (a time, shown as the age) */
 	const char *path;        /* ".spec.status", ".metadata.creationTimestamp"; NULL where .cell computes it */
 	const char *help;
 	int priority;            /* 0: always, 1: -o wide */
-	void (*cell)(const json_t *object, struct buf *out); /* human text; NULL: value at path */
+	/* human text (for a date: the time itself); NULL: value at path */
+	void (*cell)(const json_t *object, struct buf *out);
+};
+
+struct schema_problem {
+	char path[200];          /* "spec.devices[1]" */
+	struct error error;      /* message with the path in it: "spec.devicess: unknown field (did you mean \"devices\"?)" */
 };
 
 struct kind {
@@ -60,12 +69,15 @@ struct kind {
 	const char *const *short_names; /* ended by NULL, or NULL */
 	const char *help;
 	const struct field *fields;     /* top level below apiVersion, kind, metadata: spec, status, … */
-	const struct column *columns;   /* ended by name NULL; NAME and AGE are there anyway */
+	const struct column *columns;   /* ended by name NULL; NAME and AGE are there anyway, unless own_columns */
 	bool namespaced;
 	bool has_status;         /* a status subresource */
 	bool custom;             /* a CRD of ours (PATCH: merge), else built into Kubernetes (strategic merge) */
+	bool own_columns;        /* columns are the whole table */
+	uint32_t max_name;       /* bytes of metadata.name; 0: 253 */
+	bool label_name;         /* the name is a DNS-1123 label (no dots), else a subdomain */
 	/* rules across fields, after the fields have passed; old is NULL on create */
-	int (*check)(const json_t *object, const json_t *old, struct error *err);
+	int (*check)(const json_t *object, const json_t *old, struct schema_problem *ret);
 };
 
 /*
@@ -83,24 +95,31 @@ const struct kind *kind_by_gvk(const char *api_version, const char *kind);
 const struct kind *kind_by_path(const char *group, const char *version, const char *plural);
 /* By what a person types: plural, singular, short name, kind in any case, optionally "storagenodes.coreos.com". */
 const struct kind *kind_by_word(const char *word);
+/* The kind that is nearest to a word that kind_by_word does not know: its plural or short name, or NULL. */
+const char *kind_suggest(const char *word);
 
-struct schema_problem {
-	char path[200];          /* "spec.devices[1]" */
-	struct error error;      /* message with the path in it: "spec.devicess: unknown field (did you mean \"devices\"?)" */
-};
+/* metadata itself (FIELD_OBJECT), the same for every kind. */
+extern const struct field FIELD_METADATA;
 
 /*
- * Checks an object as a person wrote it, metadata too. Unknown fields are problems when strict.
+ * What an object says it is, by apiVersion and kind. -EINVAL with a suggestion: "apiVersion: \"coreos.com/v2\"
+ * is not served for StorageNode; use coreos.com/v1". The message begins with the field.
+ */
+int schema_identify(const json_t *object, const struct kind **ret, struct error *err);
+
+/*
+ * Checks an object as a person wrote it, metadata too. Unknown fields are problems when strict. A null
+ * counts as missing. With old, also what may not change; compare objects that were defaulted alike.
  * Gives the first problem in ret (may be NULL): returns 0 or -EINVAL.
  */
 int schema_validate(const struct kind *k, const json_t *object, const json_t *old, bool strict,
 		    struct schema_problem *ret);
-/* Sets missing defaults (zone 1 and the like) in the object. */
+/* Sets missing defaults (zone 1 and the like) in the object, and removes nulls. */
 void schema_default(const struct kind *k, json_t *object);
 /* Removes unknown fields of a kind (not below FIELD_ANY). */
 void schema_prune(const struct kind *k, json_t *object);
 
-/* The field at "spec.glusterfs.zone" (no indexes), or NULL. */
+/* The field at "spec.glusterfs.zone" or "metadata.labels" (no indexes; arrays are looked through), or NULL. */
 const struct field *schema_field(const struct kind *k, const char *path);
 /* The text of `quartermaster explain KIND[.field…]`. */
 int schema_explain(const struct kind *k, const char *path, bool recursive, struct buf *out, struct error *err);

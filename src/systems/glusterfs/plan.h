@@ -15,9 +15,9 @@ enum volume_layout { LAYOUT_NONE, LAYOUT_REPLICATE, LAYOUT_ARBITER, LAYOUT_DISPE
 
 struct volume_type {
 	enum volume_layout layout;
-	int bricks;      /* in a set: 1, N, 3 (2 data + arbiter), D+R */
-	int data;        /* how many bricks' worth of data a set holds: 1, 1, 1, D */
-	int redundancy;  /* bricks that may be lost */
+	int bricks; /* in a set: 1, N, 3 (2 data + arbiter), D+R */
+	int data; /* how many bricks' worth of data a set holds: 1, 1, 1, D */
+	int redundancy; /* bricks that may be lost */
 };
 /* "replicate:3" (also "replica:3"), "disperse:4:2", "arbiter" (replica 3 with one arbiter), "none". */
 int volume_type_parse(const char *text, struct volume_type *ret, struct error *err);
@@ -26,18 +26,26 @@ struct plan_input {
 	const char *deployment;
 	const char *volume_type;
 	double overcommit;
-	const json_t *nodes;   /* array of StorageNode, those of this deployment */
-	const json_t *pools;   /* array of StoragePool, likewise */
+	const json_t *nodes; /* array of StorageNode, those of this deployment */
+	const json_t *pools; /* array of StoragePool, likewise */
+	const json_t *
+		volumes; /* object: pool's name to how many volumes it holds; NULL: unknown, so never delete one */
 	int64_t epoch;
 };
 
 struct plan_output {
-	json_t *pools;      /* array of {"name", "spec", "action": "create"|"change"|"keep"|"delete", "why"} */
+	json_t *pools; /* array of {"name", "spec", "action": "create"|"change"|"keep"|"delete", "why"} */
 	json_t *node_plans; /* object: StorageNode name to its status.plan */
-	json_t *findings;   /* array of {"node", "device"?, "reason", "message"}: why something is not used, and what to do */
-	json_t *steps;      /* array of strings for people: what carrying this out would do, in order */
+	json_t *findings; /* array of {"node", "device"?, "pool"?, "reason", "message"}: why something is not used, and what to do */
+	json_t *steps; /* array of strings for people: what carrying this out would do, in order */
 };
 
+/*
+ * Reasons of findings: NoAddress, AddressConflict (the node is not used), AddressChanged (the old one
+ * is kept), ClusterChanged, Waiting (no report yet), Refused, Missing, Failed (a device, in the agent's
+ * words), Unused (fit, but no set can be made of it), Held (should leave its pool, but nothing can take
+ * its place), Moving (is leaving its pool), Conflict (a device named by two pools).
+ */
 int glusterfs_plan(const struct plan_input *in, struct plan_output *ret, struct error *err);
 void plan_output_done(struct plan_output *p);
 

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/error.h"
+
+struct mount_entry {
+	char *root, *fs_type, *source;
+};
+
+/*
+ * The uppermost mount at mount_point in the text of a mountinfo file. 1 and the entry, 0 for none,
+ * or -ENOMEM.
+ */
+int mountinfo_find(const char *text, const char *mount_point, struct mount_entry *ret);
+void mount_entry_done(struct mount_entry *e);

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/state.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "systems/glusterfs/brick.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define LIGHT_MS 30000 /* usage is looked at this often */
+#define HEALING_MS 5000 /* and while something is pending */
+#define FULL_MS                                                                                    \
+	300000 /* devices too: one may have come back, though every event brings a full look */
+#define TROUBLE_MS 15000 /* while something is not as it should be */
+#define REPAIR_MIN_MS 1000
+#define REPAIR_MAX_MS 60000
+
+/* ---- shared by the loops ------------------------------------------------------------------- */
+void agent_init(struct agent *a)
+{
+	a->state = xcalloc(1, sizeof(*a->state));
+	pthread_mutex_init(&a->state->lock, NULL);
+	a->state->healed_ms = json_object();
+	a->state->pool_numbers_ms = json_object();
+	a->state->limits = json_object();
+}
+
+void agent_done(struct agent *a)
+{
+	struct agent_state *s = a->state;
+
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->repair_count; i++)
+		free(s->repairs[i].pool);
+	for (size_t i = 0; i < s->offline_count; i++)
+		free(s->offline[i].brick);
+	free(s->repairs);
+	free(s->offline);
+	free(s->report_key);
+	json_decref(s->report);
+	json_decref(s->healed_ms);
+	json_decref(s->pool_numbers_ms);
+	json_decref(s->limits);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+	a->state = NULL;
+}
+
+json_t *agent_node(struct reconcile *r)
+{
+	const struct agent *a = r->app;
+
+	return reader_get(r->cache, &KIND_STORAGENODE, a->ns, a->node);
+}
+
+const char *agent_deployment(const json_t *node)
+{
+	const char *planned = jstr(node, "status", "plan", "deployment"),
+		   *label = object_label(node, LABEL_DEPLOYMENT);
+
+	return planned ? planned : label ? label : "default";
+}
+
+bool agent_leads(struct agent *a, const json_t *node)
+{
+	const char *cluster = jstr(node, "status", "plan", "cluster");
+	int64_t epoch;
+
+	return cluster && a->leads && a->leads(a, agent_deployment(node), cluster, &epoch);
+}
+
+int agent_patch_status(struct reconcile *r, const struct kind *kind, const char *ns,
+		       const char *name, json_t *status)
+{
+	cleanup_json json_t *patch = json_pack("{s:o}", "status", status), *result = NULL;
+	int rc = kube_patch(r->kube, kind, ns, name, "status", KUBE_PATCH_MERGE, patch, &result,
+			    &r->error);
+
+	if (rc == 0)
+		reader_learned(r->cache, kind, result);
+	return rc;
+}
+
+/* ---- glusterd ------------------------------------------------------------------------------ */
+static json_t *report_glusterd(struct looking *l)
+{
+	struct glusterd_state g = { 0 };
+	struct error err = ERROR_INIT;
+	int rc = l->agent->host->ops->glusterd_ensure(l->agent->host, !l->maintenance, &g, &err);
+
+	if (rc < 0)
+		log_warn("%s", error_text(&err, rc));
+	return json_pack("{s:b, s:s, s:i, s:s, s:s}", "running", (int)g.running, "uuid", g.uuid,
+			 "pid", g.pid, "version", g.version, "message",
+			 rc < 0	     ? error_text(&err, rc)
+			 : g.running ? ""
+				     : "not running, and not started in maintenance");
+}
+
+/* ---- dead bricks --------------------------------------------------------------------------- */
+static struct repair *repair_of(struct agent_state *s, const char *pool)
+{
+	for (size_t i = 0; i < s->repair_count; i++)
+		if (streq(s->repairs[i].pool, pool))
+			return &s->repairs[i];
+	s->repairs = xrealloc(s->repairs, (s->repair_count + 1) * sizeof(*s->repairs));
+	s->repairs[s->repair_count] =
+		(struct repair){ .pool = xstrdup(pool), .delay_ms = REPAIR_MIN_MS };
+	return &s->repairs[s->repair_count++];
+}
+
+/* Is it a brick of a started volume? Only then its process ought to run. */
+static bool should_run(struct node_host *h, const char *pool, const char *path)
+{
+	struct gluster_volume v cleanup_with(gluster_volume_done) = { 0 };
+	bool part = false;
+
+	if (h->ops->volume_get(h, pool, false, &v, NULL) < 0 || v.state != VOLUME_STARTED)
+		return false;
+	for (size_t i = 0; i < v.brick_count; i++)
+		part |= streq(v.bricks[i].path, path);
+	return part;
+}
+
+/* Returns when to look again, 0: no need. */
+static int repair_brick(struct looking *l, const json_t *brick)
+{
+	struct node_host *h = l->agent->host;
+	struct repair *p = repair_of(l->agent->state, jstr(brick, "pool"));
+	int64_t now = clock_mono_ms(l->r->clock);
+	struct volume_step step = { .kind = STEP_START_FORCE };
+	struct error err = ERROR_INIT;
+	int rc;
+
+	if (now < p->next_ms)
+		return (int)(p->next_ms - now);
+	p->next_ms = now + p->delay_ms;
+	p->delay_ms = p->delay_ms * 2 > REPAIR_MAX_MS ? REPAIR_MAX_MS : p->delay_ms * 2;
+	if (!should_run(h, p->pool, jstr(brick, "path")))
+		return p->delay_ms;
+	snprintf(step.volume, sizeof(step.volume), "%s", p->pool);
+	snprintf(step.why, sizeof(step.why), "the process of brick %s is gone", jstr(brick, "id"));
+	rc = h->ops->volume_apply(h, &step, &err);
+	if (rc < 0)
+		log_warn("%s", error_text(&err, rc));
+	return REPAIR_MIN_MS;
+}
+
+static int repair_bricks(struct looking *l, const json_t *bricks)
+{
+	const json_t *b;
+	size_t i;
+	int again = 0;
+
+	json_array_foreach (bricks, i, b) {
+		int ms;
+
+		if (!jbool(b, "mounted") || !jstr(b, "pool"))
+			continue;
+		if (jbool(b, "online")) {
+			struct repair *p = repair_of(l->agent->state, jstr(b, "pool"));
+
+			*p = (struct repair){ .pool = p->pool, .delay_ms = REPAIR_MIN_MS };
+			continue;
+		}
+		ms = l->maintenance ? 0 : repair_brick(l, b);
+		if (ms > 0 && (again == 0 || ms < again))
+			again = ms;
+	}
+	return again;
+}
+
+/* ---- the report ---------------------------------------------------------------------------- */
+static bool healing(const json_t *report)
+{
+	const json_t *b;
+	size_t i;
+
+	json_array_foreach (jget(report, "bricks"), i, b)
+		if (jint(b, "pending") > 0)
+			return true;
+	return false;
+}
+
+static bool troubled(const json_t *report)
+{
+	const json_t *d;
+	size_t i;
+
+	if (!jbool(report, "glusterd", "running"))
+		return true;
+	json_array_foreach (jget(report, "devices"), i, d)
+		if (!streq(jstr(d, "state"), "Ready") && !streq(jstr(d, "state"), "Available"))
+			return true;
+	return false;
+}
+
+static int write_report(struct looking *l, json_t *report)
+{
+	struct agent_state *s = l->agent->state;
+	const json_t *known = jget(l->node, "status", "agent");
+	int64_t now = clock_mono_ms(l->r->clock);
+	cleanup_json json_t *agent = json_copy(report);
+	char time[TIME_TEXT_MAX];
+	bool numbers;
+	int rc;
+
+	if (report_same(report, known, &numbers) &&
+	    (!numbers || now - s->numbers_ms < (healing(report) ? HEALING_MS : LIGHT_MS) - 1000))
+		return 0;
+	json_object_set_new(agent, "heartbeat",
+			    json_string(time_text(clock_wall_ms(l->r->clock), time)));
+	rc = agent_patch_status(l->r, &KIND_STORAGENODE, l->agent->ns, l->agent->node,
+				json_pack("{s:O}", "agent", agent));
+	if (rc == 0)
+		s->numbers_ms = now;
+	return rc;
+}
+
+static json_t *report_head(struct looking *l)
+{
+	struct node_identity id = { 0 };
+	json_t *report = json_object();
+
+	l->agent->host->ops->identity(l->agent->host, &id, NULL);
+	json_object_set_new(report, "observedGeneration",
+			    json_integer(jint(l->node, "metadata", "generation")));
+	json_object_set_new(report, "planEpoch",
+			    json_integer(l->plan ? jint(l->plan, "epoch")
+						 : jint(l->node, "status", "agent", "planEpoch")));
+	json_object_set_new(report, "machineId", json_string(id.machine_id));
+	json_object_set_new(report, "bootId", json_string(id.boot_id));
+	json_object_set_new(report, "version", json_string(QM_VERSION));
+	json_object_set_new(report, "glusterd", report_glusterd(l));
+	return report;
+}
+
+static void release_bricks(struct looking *l)
+{
+	const json_t *v;
+	size_t i;
+
+	json_array_foreach (jget(l->plan, "release"), i, v) {
+		struct error err = ERROR_INIT;
+		int rc = brick_release(l->agent->host, json_string_value(v), &err);
+
+		if (rc < 0)
+			log_warn("brick %s cannot be released yet: %s", json_string_value(v),
+				 error_text(&err, rc));
+	}
+}
+
+static bool chosen_before(const json_t *node, const json_t *devices)
+{
+	const json_t *d, *k;
+	size_t i, n;
+
+	json_array_foreach (devices, i, d) {
+		bool known = !jstr(d, "brick");
+
+		json_array_foreach (jget(node, "status", "agent", "devices"), n, k)
+			known |= streq(jstr(k, "brick"), jstr(d, "brick")) &&
+				 streq(jstr(k, "uuid"), jstr(d, "uuid"));
+		if (!known)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Two rounds where a brick is new: its UUID is chosen and reported; only when the API has it the
+ * device is formatted. So neither a lost disk of the agent nor a lost API leaves an orphan.
+ */
+static int full_look(struct looking *l, json_t **ret)
+{
+	cleanup_json json_t *report = NULL;
+	json_t *devices, *bricks;
+	int rc;
+
+	release_bricks(l);
+	report = report_head(l);
+	devices = report_devices(l);
+	json_object_set_new(report, "devices", devices);
+	bricks = report_bricks(l, devices, false);
+	json_object_set_new(report, "bricks", bricks);
+	if (!chosen_before(l->node, devices)) {
+		rc = write_report(l, report);
+		if (rc < 0)
+			return rc;
+	}
+	bricks = report_bricks(l, devices, true);
+	json_object_set_new(report, "bricks", bricks);
+	*ret = TAKE_PTR(report);
+	return 0;
+}
+
+static void tell_quota(struct looking *l, const json_t *report)
+{
+	const json_t *b;
+	size_t i;
+
+	json_array_foreach (jget(report, "bricks"), i, b)
+		if (jbool(b, "mounted") && jstr(b, "pool") && l->r->enqueue)
+			l->r->enqueue(l->r, "quota", jstr(b, "pool"), 0);
+}
+
+static int look(struct looking *l)
+{
+	struct agent_state *s = l->agent->state;
+	cleanup_free char *plan = l->plan ? json_text(l->plan) : NULL;
+	cleanup_free char *key =
+		xasprintf("%lld %d %s", (long long)jint(l->node, "metadata", "generation"),
+			  l->maintenance, plan ? plan : "");
+	int64_t now = clock_mono_ms(l->r->clock);
+	json_t *report = NULL;
+	int rc;
+
+	if (s->report && streq(key, s->report_key) && now < s->next_full_ms)
+		return 0;
+	rc = full_look(l, &report);
+	if (rc < 0)
+		return rc;
+	json_decref(s->report);
+	s->report = report;
+	free(s->report_key);
+	s->report_key = TAKE_PTR(key);
+	s->next_full_ms = now + (troubled(report) ? TROUBLE_MS : FULL_MS);
+	s->peers_done = false;
+	tell_quota(l, report);
+	return 0;
+}
+
+/* Once for each full look is enough: who joins or leaves stands in the plan. */
+static int lead_peers(struct looking *l)
+{
+	struct agent_state *s = l->agent->state;
+	int rc;
+
+	if (!l->plan || l->maintenance || s->peers_done ||
+	    !jbool(s->report, "glusterd", "running") || !agent_leads(l->agent, l->node))
+		return 0;
+	rc = peers_converge(l, &l->r->error);
+	s->peers_done = rc == 0;
+	return rc;
+}
+
+static int node_work(struct looking *l)
+{
+	struct agent_state *s = l->agent->state;
+	int again = LIGHT_MS, rc, ms;
+
+	rc = look(l);
+	if (rc < 0)
+		return rc;
+	/* what can end by itself is looked at each time */
+	json_object_set_new(s->report, "glusterd", report_glusterd(l));
+	report_usage(l, jget(s->report, "bricks"));
+	rc = write_report(l, s->report);
+	if (rc < 0)
+		return rc;
+	ms = jbool(s->report, "glusterd", "running") ? repair_bricks(l, jget(s->report, "bricks"))
+						     : TROUBLE_MS;
+	if (ms > 0 && ms < again)
+		again = ms;
+	if (healing(s->report) && again > HEALING_MS)
+		again = HEALING_MS;
+	l->r->again_ms = again;
+	return lead_peers(l);
+}
+
+static int node_reconcile(struct reconcile *r, const char *key)
+{
+	struct agent *a = r->app;
+	cleanup_json json_t *node = agent_node(r);
+	const json_t *plan = jget(node, "status", "plan");
+	struct looking l = { .r = r, .agent = a, .node = node, .plan = plan };
+	int rc;
+
+	if (!node)
+		return 0;
+	/* an order of an operator that has lost its lead since */
+	if (jint(plan, "epoch") < jint(node, "status", "agent", "planEpoch")) {
+		log_warn("the plan of epoch %lld is older than the one in force: ignored",
+			 (long long)jint(plan, "epoch"));
+		l.plan = NULL;
+	}
+	l.maintenance = jbool(node, "spec", "maintenance") || jbool(plan, "maintenance");
+	rc = node_work(&l);
+	if (rc < 0 && a->state->next_full_ms > 0 && r->error.code == 0)
+		error_set(&r->error, -rc, "%s", strerror(-rc));
+	return rc;
+}
+
+static const struct controller_watch node_watches[] = {
+	{ .kind = &KIND_STORAGENODE },
+	{ 0 },
+};
+
+const struct controller AGENT_NODE = {
+	.name = "node",
+	.watches = node_watches,
+	.workers = 1,
+	.reconcile = node_reconcile,
+};

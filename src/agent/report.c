@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/state.h"
+#include "base/mem.h"
+#include "systems/glusterfs/brick.h"
+
+#include <stdio.h>
+
+#define ROUND (1LL << 20) /* bytes used are reported in whole MiB: a trickle of writes is no news */
+
+/* ---- devices ------------------------------------------------------------------------------- */
+struct source {
+	const char *name;
+	bool directory;
+	struct device_facts facts;
+	struct device_verdict verdict;
+	const json_t *order; /* the plan's brick on it, or NULL */
+};
+
+static bool listed(const json_t *array, const char *text)
+{
+	const json_t *v;
+	size_t i;
+
+	json_array_foreach (array, i, v)
+		if (streq(json_string_value(v), text))
+			return true;
+	return false;
+}
+
+static const json_t *order_for(const struct looking *l, const char *source)
+{
+	const json_t *b;
+	size_t i;
+
+	json_array_foreach (jget(l->plan, "bricks"), i, b)
+		if (streq(jstr(b, "device"), source) || streq(jstr(b, "directory"), source))
+			return b;
+	return NULL;
+}
+
+static void look_at(struct looking *l, struct source *s)
+{
+	struct node_host *h = l->agent->host;
+
+	if (s->directory)
+		h->ops->probe_directory(h, s->name, &s->facts);
+	else
+		h->ops->probe_device(h, s->name, &s->facts);
+	device_judge(s->name, &s->facts,
+		     listed(jget(l->node, "spec", "glusterfs", "wipe"), s->name), &s->verdict);
+	s->order = order_for(l, s->name);
+}
+
+/* One device under two names: the name that holds a brick stays, else the first. */
+static void refuse_duplicates(struct source *sources, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		for (size_t k = 0; k < i; k++) {
+			struct source *keep = &sources[k], *drop = &sources[i];
+
+			if (!device_same(&keep->facts, &drop->facts) ||
+			    streq(keep->verdict.reason, "Duplicate"))
+				continue;
+			if (drop->order && !keep->order) {
+				keep = &sources[i];
+				drop = &sources[k];
+			}
+			drop->verdict.state = "Refused";
+			drop->verdict.reason = "Duplicate";
+			snprintf(drop->verdict.message, sizeof(drop->verdict.message),
+				 "%s is the same %s as %s: name it once", drop->name,
+				 drop->directory ? "directory" : "device", keep->name);
+		}
+	}
+}
+
+static json_t *source_json(const struct source *s)
+{
+	json_t *o = json_object();
+
+	json_object_set_new(o, s->directory ? "directory" : "device", json_string(s->name));
+	json_object_set_new(o, "state", json_string(s->verdict.state));
+	json_object_set_new(o, "reason", json_string(s->verdict.reason));
+	json_object_set_new(o, "message", json_string(s->verdict.message));
+	if (s->facts.error == 0)
+		json_object_set_new(o, "sizeBytes", json_integer(s->facts.size));
+	if (s->facts.error == 0 && s->facts.block && !s->directory) {
+		char number[32];
+
+		snprintf(number, sizeof(number), "%u:%u", s->facts.major, s->facts.minor);
+		json_object_set_new(o, "majorMinor", json_string(number));
+		if (s->facts.wwn[0])
+			json_object_set_new(o, "wwn", json_string(s->facts.wwn));
+	}
+	return o;
+}
+
+static void add_sources(struct looking *l, const char *field, struct source *sources, size_t *count)
+{
+	const json_t *v;
+	size_t i;
+
+	json_array_foreach (jget(l->node, "spec", field), i, v) {
+		struct source *s = &sources[*count];
+
+		*s = (struct source){ .name = json_string_value(v),
+				      .directory = streq(field, "directories") };
+		if (!s->name)
+			continue;
+		look_at(l, s);
+		(*count)++;
+	}
+}
+
+json_t *report_devices(struct looking *l)
+{
+	size_t max = json_array_size(jget(l->node, "spec", "devices")) +
+		     json_array_size(jget(l->node, "spec", "directories"));
+	cleanup_free struct source *sources = xcalloc(max + 1, sizeof(*sources));
+	json_t *devices = json_array();
+	size_t count = 0;
+
+	add_sources(l, "devices", sources, &count);
+	add_sources(l, "directories", sources, &count);
+	refuse_duplicates(sources, count);
+	for (size_t i = 0; i < count; i++)
+		json_array_append_new(devices, source_json(&sources[i]));
+	return devices;
+}
+
+/* ---- bricks -------------------------------------------------------------------------------- */
+static json_t *device_of(json_t *devices, const char *source)
+{
+	json_t *d;
+	size_t i;
+
+	json_array_foreach (devices, i, d)
+		if (streq(jstr(d, "device"), source) || streq(jstr(d, "directory"), source))
+			return d;
+	/* a brick on its way out: its device is in the spec no more, but still worth a line */
+	d = json_object();
+	json_array_append_new(devices, d);
+	return d;
+}
+
+/* What the API remembers of this brick from an earlier life of the agent. */
+static const json_t *remembered(const struct looking *l, const char *id)
+{
+	const json_t *d;
+	size_t i;
+
+	json_array_foreach (jget(l->node, "status", "agent", "devices"), i, d)
+		if (streq(jstr(d, "brick"), id))
+			return d;
+	return NULL;
+}
+
+static struct brick_order order_of(const struct looking *l, const json_t *b)
+{
+	const json_t *known = remembered(l, jstr(b, "id"));
+
+	return (struct brick_order){
+		.id = jstr(b, "id"),
+		.device = jstr(b, "device"),
+		.directory = jstr(b, "directory"),
+		.path = jstr(b, "path"),
+		.pool = jstr(b, "pool"),
+		.wipe = jbool(b, "wipe"),
+		.node_uid = object_uid(l->node),
+		.known_uuid = jstr(known, "uuid"),
+		.known_ready = streq(jstr(known, "state"), "Ready"),
+	};
+}
+
+static void set_verdict(json_t *device, const struct brick_order *o, const struct device_verdict *v,
+			const char *uuid)
+{
+	json_object_set_new(device, o->device ? "device" : "directory",
+			    json_string(o->device ? o->device : o->directory));
+	json_object_set_new(device, "state", json_string(v->state));
+	json_object_set_new(device, "reason", json_string(v->reason));
+	json_object_set_new(device, "message", json_string(v->message));
+	json_object_set_new(device, "brick", json_string(o->id));
+	if (uuid && *uuid)
+		json_object_set_new(device, "uuid", json_string(uuid));
+}
+
+/* A device that is Ready stays so in the report until a look says otherwise. */
+static void choose(struct looking *l, const struct brick_order *o, json_t *device)
+{
+	struct device_verdict v = { .state = "Available", .reason = "" };
+	struct error err = ERROR_INIT;
+	char uuid[UUID_TEXT_MAX] = "";
+	int rc = brick_choose(l->agent->host, o, uuid, &err);
+
+	if (rc < 0) {
+		v = (struct device_verdict){ .state = "Failed", .reason = "RecordFailed" };
+		snprintf(v.message, sizeof(v.message), "%s", error_text(&err, rc));
+	} else if (o->known_ready) {
+		v.state = "Ready";
+	}
+	set_verdict(device, o, &v, uuid);
+}
+
+static bool prepare(struct looking *l, const struct brick_order *o, json_t *device)
+{
+	struct brick_result result;
+
+	if (streq(jstr(device, "reason"), "Duplicate"))
+		return false;
+	brick_prepare(l->agent->host, o, &result);
+	if (streq(result.verdict.state, "Ready") && o->device && !streq(result.device, o->device))
+		snprintf(result.verdict.message, sizeof(result.verdict.message),
+			 "its disk is %.200s now", result.device);
+	set_verdict(device, o, &result.verdict, result.uuid);
+	return streq(result.verdict.state, "Ready");
+}
+
+static json_t *brick_json(const struct brick_order *o, bool mounted)
+{
+	return json_pack("{s:s, s:s*, s:s, s:b, s:b}", "id", o->id, "pool", o->pool, "path",
+			 o->path, "mounted", mounted, "online", 0);
+}
+
+/* Bricks on record that the plan does not name: the operator sees them, and orders their release. */
+static void add_unplanned(struct looking *l, json_t *bricks)
+{
+	struct node_host *h = l->agent->host;
+	struct strv ids cleanup_with(strv_done) = { 0 };
+
+	brick_list(h, &ids, NULL);
+	for (size_t i = 0; i < ids.count; i++) {
+		cleanup_free char *name = xasprintf("brick.%s", ids.items[i]);
+		cleanup_json json_t *record = NULL;
+		const json_t *b;
+		size_t k;
+		bool planned = false;
+
+		json_array_foreach (bricks, k, b)
+			planned |= streq(jstr(b, "id"), ids.items[i]);
+		if (planned || h->ops->record_get(h, name, &record, NULL) < 0 ||
+		    jbool(record, "released") || !jstr(record, "path"))
+			continue;
+		json_array_append_new(bricks, json_pack("{s:s, s:s*, s:s, s:b, s:b}", "id",
+							ids.items[i], "pool", jstr(record, "pool"),
+							"path", jstr(record, "path"), "mounted",
+							(int)jbool(record, "ready"), "online", 0));
+	}
+}
+
+json_t *report_bricks(struct looking *l, json_t *devices, bool do_prepare)
+{
+	json_t *bricks = json_array();
+	const json_t *b;
+	size_t i;
+
+	json_array_foreach (jget(l->plan, "bricks"), i, b) {
+		struct brick_order o = order_of(l, b);
+		json_t *device;
+		bool ready = false;
+
+		if (!brick_order_valid(&o))
+			continue;
+		device = device_of(devices, o.device ? o.device : o.directory);
+		if (!streq(jstr(device, "reason"), "Duplicate")) {
+			if (do_prepare)
+				ready = prepare(l, &o, device);
+			else
+				choose(l, &o, device);
+		}
+		json_array_append_new(bricks, brick_json(&o, ready));
+	}
+	add_unplanned(l, bricks);
+	return bricks;
+}
+
+void report_usage(struct looking *l, json_t *bricks)
+{
+	struct node_host *h = l->agent->host;
+	json_t *b;
+	size_t i;
+
+	json_array_foreach (bricks, i, b) {
+		struct brick_usage u = { .pending = -1 };
+		const char *pool = jstr(b, "pool");
+
+		if (!jbool(b, "mounted") ||
+		    h->ops->brick_usage(h, pool ? pool : "", jstr(b, "path"), &u, NULL) < 0)
+			continue;
+		json_object_set_new(b, "online", json_boolean(u.pid > 0));
+		json_object_set_new(b, "pid", json_integer(u.pid));
+		json_object_set_new(b, "pending", json_integer(u.pending < 0 ? 0 : u.pending));
+		json_object_set_new(b, "sizeBytes", json_integer(u.size));
+		json_object_set_new(b, "usedBytes",
+				    json_integer((u.used + ROUND - 1) / ROUND * ROUND));
+		json_object_set_new(b, "freeBytes", json_integer(u.free / ROUND * ROUND));
+	}
+}
+
+/* ---- is it news? --------------------------------------------------------------------------- */
+static bool is_number(const char *key)
+{
+	return streq(key, "usedBytes") || streq(key, "freeBytes") || streq(key, "pending") ||
+	       streq(key, "healPending");
+}
+
+static bool same_value(const json_t *a, const json_t *b, bool *numbers)
+{
+	const char *key;
+	const json_t *v;
+	size_t i;
+
+	if (json_is_object(a) && json_is_object(b)) {
+		json_object_foreach ((json_t *)a, key, v) {
+			const json_t *w = json_object_get(b, key);
+
+			if (is_number(key) && !json_equal((json_t *)v, (json_t *)w))
+				*numbers = true;
+			else if (!is_number(key) && !same_value(v, w, numbers))
+				return false;
+		}
+		return true;
+	}
+	if (json_is_array(a) && json_is_array(b)) {
+		if (json_array_size(a) != json_array_size(b))
+			return false;
+		json_array_foreach (a, i, v)
+			if (!same_value(v, json_array_get(b, i), numbers) ||
+			    json_object_size(v) != json_object_size(json_array_get(b, i)))
+				return false;
+		return true;
+	}
+	return json_equal((json_t *)a, (json_t *)b);
+}
+
+bool report_same(const json_t *a, const json_t *b, bool *ret_numbers_differ)
+{
+	*ret_numbers_differ = false;
+	return same_value(a, b, ret_numbers_differ);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "agent/agent.h"
+
+#include <pthread.h>
+
+/*
+ * What an agent remembers between calls. All of it may be lost: it only saves work (what was
+ * examined, reported or limited already) or measures time (how long a brick is offline).
+ */
+struct seen_offline {
+	char *brick; /* "ADDRESS:/path" */
+	int64_t since_ms; /* monotonic */
+};
+
+struct repair {
+	char *pool;
+	int64_t next_ms; /* monotonic: not before */
+	int delay_ms;
+};
+
+struct agent_state {
+	pthread_mutex_t lock; /* the loops run in threads of their own */
+	/* node */
+	json_t *report; /* the last full look at the node */
+	char *report_key; /* what it was made from */
+	int64_t next_full_ms;
+	int64_t numbers_ms; /* when numbers were last written */
+	bool peers_done; /* the trusted pool was seen to be as that plan says */
+	struct repair *repairs;
+	size_t repair_count;
+	/* pool */
+	struct seen_offline *offline;
+	size_t offline_count;
+	json_t *healed_ms; /* pool to the time of the last heal order */
+	json_t *pool_numbers_ms;
+	/* quota */
+	json_t *limits; /* pool to {volume: resourceVersion in force} */
+	int64_t sweep_ms; /* monotonic, 0: nothing to sweep */
+};
+
+#define LABEL_POOL "quartermaster.storage/pool"
+#define LABEL_DEPLOYMENT "quartermaster.storage/deployment"
+
+/* The agent's own StorageNode from the cache; new reference or NULL. */
+json_t *agent_node(struct reconcile *r);
+/* The deployment and cluster whose lease decides who leads. */
+const char *agent_deployment(const json_t *node);
+bool agent_leads(struct agent *a, const json_t *node);
+/* Merge patch of part of an object's status. */
+int agent_patch_status(struct reconcile *r, const struct kind *kind, const char *ns,
+		       const char *name, json_t *status);
+
+/* report.c: status.agent but quota, from a look at the machine. */
+struct looking {
+	struct reconcile *r;
+	struct agent *agent;
+	const json_t *node;
+	const json_t *plan; /* NULL: no valid orders */
+	bool maintenance;
+};
+json_t *report_devices(struct looking *l);
+/* With prepare, brings the plan's bricks to Ready, and devices (from report_devices) up to date with it. */
+json_t *report_bricks(struct looking *l, json_t *devices, bool prepare);
+/* Brings the numbers of bricks up to date. */
+void report_usage(struct looking *l, json_t *bricks);
+/* Is all but the numbers (used, free, pending) the same? */
+bool report_same(const json_t *a, const json_t *b, bool *ret_numbers_differ);
+
+/* peers.c: the trusted pool follows plan.peers and plan.detach. */
+int peers_converge(struct looking *l, struct error *err);

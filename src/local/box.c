@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "local/box.h"
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "local/boxnet.h"
+#include "local/paths.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/mount.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <time.h>
+
+/* What a box has of its own: where processes see it, and its place in STATE/boxes/NAME. */
+static const struct {
+	const char *target, *own;
+} own_dirs[] = {
+	{ "/var/lib/glusterd", "glusterd" },
+	{ "/var/log/glusterfs", "log" },
+	{ "/var/lib/quartermaster/bricks", "bricks" },
+};
+
+static char *pin_path(const char *name, const char *kind)
+{
+	return run_path("boxes/%s.%s", name, kind);
+}
+
+static bool is_pinned(const char *path)
+{
+	struct statfs fs;
+
+	return statfs(path, &fs) == 0 && fs.f_type == NSFS_MAGIC;
+}
+
+bool box_exists(const char *name)
+{
+	cleanup_free char *mnt = pin_path(name, "mnt");
+
+	return is_pinned(mnt);
+}
+
+/* A mount namespace can only be pinned where mounts do not propagate: RUN/boxes is made such a place. */
+static int prepare_pin_dir(struct error *err)
+{
+	cleanup_free char *dir = run_path("boxes");
+	struct statx st;
+	int r = mkdir_parents(dir, 0755, err);
+
+	if (r < 0)
+		return r;
+	if (statx(AT_FDCWD, dir, 0, 0, &st) < 0)
+		return error_errno(err, errno, "looking at %s", dir);
+	if (st.stx_attributes & STATX_ATTR_MOUNT_ROOT)
+		return 0;
+	if (mount(dir, dir, NULL, MS_BIND, NULL) < 0 || mount(NULL, dir, NULL, MS_PRIVATE, NULL) < 0)
+		return error_errno(err, errno, "making %s a private mount", dir);
+	return 0;
+}
+
+static int bind_mount(const char *source, const char *target, struct error *err)
+{
+	if (mount(source, target, NULL, MS_BIND, NULL) < 0)
+		return error_errno(err, errno, "mounting %s on %s", source, target);
+	return 0;
+}
+
+/* A fresh /run in which only RUN is what it was: daemons put sockets with fixed names there. */
+static int replace_run(struct error *err)
+{
+	cleanup_close int run = -1;
+	int r;
+
+	if (!str_has_prefix(run_dir(), "/run/"))
+		return 0;
+	run = (int)syscall(SYS_open_tree, AT_FDCWD, run_dir(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (run < 0)
+		return error_errno(err, errno, "opening %s", run_dir());
+	if (mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV, "mode=755") < 0)
+		return error_errno(err, errno, "mounting a fresh /run");
+	r = mkdir_parents(run_dir(), 0755, err);
+	if (r < 0)
+		return r;
+	if (syscall(SYS_move_mount, run, "", AT_FDCWD, run_dir(), MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return error_errno(err, errno, "mounting %s in the fresh /run", run_dir());
+	return 0;
+}
+
+static int own_mounts(const char *name, struct error *err)
+{
+	cleanup_free char *pins = run_path("boxes");
+	int r;
+
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return error_errno(err, errno, "separating the mounts of box %s", name);
+	/* else this box would hold the other boxes' network namespaces alive */
+	umount2(pins, MNT_DETACH);
+	for (size_t i = 0; i < ARRAY_SIZE(own_dirs); i++) {
+		cleanup_free char *source = state_path("boxes/%s/%s", name, own_dirs[i].own);
+
+		r = bind_mount(source, own_dirs[i].target, err);
+		if (r < 0)
+			return r;
+	}
+	r = replace_run(err);
+	if (r == 0)
+		r = mkdir_parents("/run/gluster", 0755, err);
+	if (r == 0)
+		r = mkdir_parents("/run/lock", 0755, err);
+	return r;
+}
+
+/* Namespaces are made by a thread of their own, which the pins then outlive: no fork of a threaded process. */
+struct maker {
+	const char *name;
+	bool own_network;
+	pid_t tid;
+	int result;
+	struct error error;
+	pthread_barrier_t made, pinned;
+};
+
+static void *make_namespaces(void *arg)
+{
+	struct maker *m = arg;
+
+	m->tid = gettid();
+	if (unshare(CLONE_NEWNS | (m->own_network ? CLONE_NEWNET : 0)) < 0)
+		m->result = error_errno(&m->error, errno, "making the namespaces of box %s", m->name);
+	else
+		m->result = own_mounts(m->name, &m->error);
+	pthread_barrier_wait(&m->made);
+	pthread_barrier_wait(&m->pinned);
+	return NULL;
+}
+
+static int pin(const struct maker *m, const char *kind, struct error *err)
+{
+	cleanup_free char *path = pin_path(m->name, kind);
+	cleanup_free char *source = xasprintf("/proc/self/task/%d/ns/%s", m->tid, kind);
+	cleanup_close int fd = open(path, O_CREAT | O_RDONLY | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return error_errno(err, errno, "making %s", path);
+	return bind_mount(source, path, err);
+}
+
+static int make_and_pin(const char *name, bool own_network, struct error *err)
+{
+	struct maker m = { .name = name, .own_network = own_network };
+	pthread_t thread;
+	int r;
+
+	pthread_barrier_init(&m.made, NULL, 2);
+	pthread_barrier_init(&m.pinned, NULL, 2);
+	r = pthread_create(&thread, NULL, make_namespaces, &m);
+	if (r != 0)
+		return error_errno(err, r, "starting a thread for box %s", name);
+	pthread_barrier_wait(&m.made);
+	r = m.result;
+	if (r < 0 && err)
+		*err = m.error;
+	/* the mount pin comes last: it is what says that the box is whole */
+	if (r == 0 && own_network)
+		r = pin(&m, "net", err);
+	if (r == 0)
+		r = pin(&m, "mnt", err);
+	pthread_barrier_wait(&m.pinned);
+	pthread_join(thread, NULL);
+	pthread_barrier_destroy(&m.made);
+	pthread_barrier_destroy(&m.pinned);
+	return r;
+}
+
+static int make_own_dirs(const char *name, struct error *err)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(own_dirs); i++) {
+		cleanup_free char *source = state_path("boxes/%s/%s", name, own_dirs[i].own);
+		int r = mkdir_parents(source, 0755, err);
+
+		if (r == 0)
+			r = mkdir_parents(own_dirs[i].target, 0755, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int box_ensure(const struct box *box, struct error *err)
+{
+	cleanup_free char *lock_path = run_path("boxes.lock");
+	cleanup_free char *net = pin_path(box->name, "net");
+	cleanup_close int lock = -1;
+	int r = mkdir_parents(run_dir(), 0755, err);
+
+	if (r < 0)
+		return r;
+	lock = lock_file(lock_path, true, err);
+	if (lock < 0)
+		return lock;
+	r = prepare_pin_dir(err);
+	if (r == 0 && !box_exists(box->name)) {
+		if (is_pinned(net)) /* half a box, from a crash between the two pins */
+			umount2(net, MNT_DETACH);
+		r = make_own_dirs(box->name, err);
+		if (r == 0)
+			r = make_and_pin(box->name, !boxnet_is_machine(box->addresses), err);
+	}
+	if (r == 0 && is_pinned(net))
+		r = boxnet_ensure(box->name, net, box->addresses, err);
+	return r < 0 ? error_prefix(err, "preparing box %s", box->name) : 0;
+}
+
+int box_open(const char *name, int *ret_net, int *ret_mnt, struct error *err)
+{
+	cleanup_free char *net = pin_path(name, "net"), *mnt = pin_path(name, "mnt");
+	cleanup_close int net_fd = -1, mnt_fd = -1;
+
+	if (!is_pinned(mnt))
+		return error_set(err, ENOENT, "there is no box %s; run: quartermaster up", name);
+	mnt_fd = open(mnt, O_RDONLY | O_CLOEXEC);
+	if (mnt_fd < 0)
+		return error_errno(err, errno, "opening %s", mnt);
+	if (is_pinned(net)) {
+		net_fd = open(net, O_RDONLY | O_CLOEXEC);
+		if (net_fd < 0)
+			return error_errno(err, errno, "opening %s", net);
+	}
+	*ret_net = TAKE_FD(net_fd);
+	*ret_mnt = TAKE_FD(mnt_fd);
+	return 0;
+}
+
+int box_signal(const char *name, int sig)
+{
+	cleanup_free char *mnt = pin_path(name, "mnt");
+	struct stat pinned, st;
+	struct dirent *e;
+	DIR *proc;
+	int count = 0;
+
+	if (!is_pinned(mnt) || stat(mnt, &pinned) < 0)
+		return 0;
+	proc = opendir("/proc");
+	if (!proc)
+		return 0;
+	while ((e = readdir(proc))) {
+		char path[64];
+		pid_t pid = (pid_t)atoi(e->d_name);
+
+		if (!isdigit((unsigned char)e->d_name[0]) || pid == getpid())
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
+		if (stat(path, &st) < 0 || st.st_ino != pinned.st_ino || st.st_dev != pinned.st_dev)
+			continue;
+		count++;
+		if (sig)
+			kill(pid, sig);
+	}
+	closedir(proc);
+	return count;
+}
+
+/* Waits for the processes of a box to end; how many are left. */
+static int wait_empty(const char *name, int timeout_ms)
+{
+	int left;
+
+	while ((left = box_signal(name, 0)) > 0 && timeout_ms > 0) {
+		nanosleep(&(struct timespec){ .tv_nsec = 20 * 1000 * 1000 }, NULL);
+		timeout_ms -= 20;
+	}
+	return left;
+}
+
+static void unpin(const char *name, const char *kind)
+{
+	cleanup_free char *path = pin_path(name, kind);
+
+	if (is_pinned(path))
+		umount2(path, MNT_DETACH);
+	unlink(path);
+}
+
+int box_remove(const char *name, struct error *err)
+{
+	cleanup_free char *lock_path = run_path("boxes.lock");
+	cleanup_close int lock = lock_file(lock_path, true, err);
+
+	if (lock < 0)
+		return lock == -ENOENT ? 0 : lock;
+	box_signal(name, SIGTERM);
+	if (wait_empty(name, 5000) > 0) {
+		box_signal(name, SIGKILL);
+		if (wait_empty(name, 5000) > 0)
+			return error_set(err, EBUSY,
+					 "processes of box %s do not end even after SIGKILL: a disk or a "
+					 "mount that hangs; see: ps axo pid,stat,wchan,cmd",
+					 name);
+	}
+	boxnet_remove(name);
+	unpin(name, "net");
+	unpin(name, "mnt");
+	return 0;
+}
+
+int box_remove_all(struct error *err)
+{
+	cleanup_free char *dir = run_path("boxes");
+	struct dirent *e;
+	int r = 0;
+	DIR *d = opendir(dir);
+
+	while (d && r == 0 && (e = readdir(d))) {
+		cleanup_free char *name = NULL;
+
+		if (!str_has_suffix(e->d_name, ".mnt") && !str_has_suffix(e->d_name, ".net"))
+			continue;
+		name = xstrndup(e->d_name, strlen(e->d_name) - 4);
+		r = box_remove(name, err);
+	}
+	if (d)
+		closedir(d);
+	if (r < 0)
+		return r;
+	boxnet_remove_bridge();
+	umount2(dir, MNT_DETACH);
+	return 0;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "local/supervisor.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "local/box.h"
+#include "local/keeper.h"
+#include "local/paths.h"
+#include "local/self.h"
+
+#include <dirent.h>
+#include <signal.h>
+
+enum { STOP_MS = 15000 };
+
+static struct program *api_program(void)
+{
+	const char *argv[] = { self_path(), "api", NULL };
+
+	return program_new("api", argv, NULL);
+}
+
+static struct program *operator_program(const struct local_config *c)
+{
+	cleanup_free char *config = state_path("operator.kubeconfig");
+	const char *argv[] = { self_path(),    "operator",	"--kubeconfig", config,
+			       "--platform",   "local",		"--deployment", c->deployment,
+			       "--namespace",  c->ns,		"--type",	c->type,
+			       "--volume-type", c->volume_type, "--overcommit", c->overcommit,
+			       "--reclaim",    c->reclaim,	NULL };
+
+	return program_new("operator", argv, NULL);
+}
+
+int supervisor_run(const struct local_config *config, struct error *err)
+{
+	struct keeper *keeper;
+	sigset_t ends;
+	int sig, r;
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGINT);
+	/* blocked before the keeper's thread exists, so that only sigwait sees them */
+	pthread_sigmask(SIG_BLOCK, &ends, NULL);
+	r = keeper_start(&keeper, err);
+	if (r < 0)
+		return r;
+	keeper_add(keeper, api_program());
+	keeper_add(keeper, operator_program(config));
+	sigwait(&ends, &sig);
+	keeper_free(keeper);
+	return 0;
+}
+
+int instance_start(struct error *err)
+{
+	const char *argv[] = { self_path(), "supervise", NULL };
+	struct program *p = program_new("supervise", argv, NULL);
+	pid_t pid;
+	int r = programs_allow(err);
+
+	if (r == 0)
+		r = program_start(p, &pid, err);
+	program_free(p);
+	return r;
+}
+
+static int stop_agents(struct error *err)
+{
+	struct dirent *e;
+	DIR *d = opendir(run_dir());
+	int r = 0;
+
+	while (d && r == 0 && (e = readdir(d))) {
+		cleanup_free char *name = NULL;
+
+		if (!str_has_prefix(e->d_name, "agent-") || !str_has_suffix(e->d_name, ".lock"))
+			continue;
+		name = xstrndup(e->d_name, strlen(e->d_name) - strlen(".lock"));
+		r = program_stop(name, STOP_MS, err);
+	}
+	if (d)
+		closedir(d);
+	return r;
+}
+
+int instance_stop(struct error *err)
+{
+	int r = programs_forbid(err);
+
+	if (r == 0)
+		r = program_stop("operator", STOP_MS, err);
+	if (r == 0)
+		r = program_stop("supervise", STOP_MS, err);
+	if (r == 0)
+		r = stop_agents(err);
+	if (r == 0)
+		r = box_remove_all(err);
+	if (r == 0)
+		r = program_stop("api", STOP_MS, err);
+	return r;
+}

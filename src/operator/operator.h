@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "kube/controller.h"
+#include "operator/platform.h"
+#include "worker/worker.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * The operator's control loops. Each is a table (struct controller) of plain functions; all that
+ * they need beyond the API is in struct operator, so that the simulation drives the very same
+ * tables with a model of the platform and of the workers.
+ *
+ *   system  key "<namespace>/<deployment>": nodes, plan, pools, status, class, deletion of nodes
+ *   claim   key of a PersistentVolumeClaim: provisioning, and undoing it
+ *   volume  key of a PersistentVolume: reclaim
+ *   binder  keys of both: binding and phases, only where op->binder (the embedded API)
+ *
+ * A loop does nothing while op->leads says no.
+ */
+struct ledger; /* ledger.h: what is promised of each pool */
+
+struct operator
+{
+	const char *
+		deployment; /* names the StorageStatus, the StorageClass and, with -<n>, the pools */
+	const char *ns; /* where its StorageNodes, StoragePools and StorageStatus are */
+	const char *type; /* "glusterfs" */
+	const char *volume_type; /* "replicate:3", see systems/glusterfs/plan.h */
+	double overcommit; /* promised sizes stay within capacity times this */
+	const char
+		*reclaim; /* "Delete", "Retain" or "archive": what the class gets when it is made */
+	bool binder; /* bind claims ourselves: there is no controller manager */
+	struct platform *platform;
+	struct workers *workers;
+	/* Whether we hold the lease operator-<deployment> now, and its epoch. */
+	bool (*leads)(void *userdata, int64_t *ret_epoch);
+	void *leads_userdata;
+	struct ledger *ledger; /* set by operator_init */
+};
+
+/* Of struct reconcile, `app` is the struct operator. */
+extern const struct controller *const operator_controllers[]; /* ended by NULL */
+
+/* Makes the parts that live in memory only; operator_done frees them. The strings are borrowed. */
+void operator_init(struct operator* op);
+void operator_done(struct operator* op);
+
+/* For runner_options.project: drops what no loop reads, so that the caches stay small. */
+void operator_project(const struct kind *kind, json_t *object);
+
+/* Names of labels, annotations and finalizers (docs/development.md, "Objects"). */
+#define QM_PREFIX "quartermaster.storage/"
+#define QM_LABEL_DEPLOYMENT QM_PREFIX "deployment"
+#define QM_LABEL_CLUSTER QM_PREFIX "cluster"
+#define QM_LABEL_POOL QM_PREFIX "pool"
+#define QM_ANNOTATION_POOL QM_PREFIX "pool" /* claim: the pool chosen for it */
+#define QM_ANNOTATION_RECLAIM QM_PREFIX "reclaim" /* class, volume: "archive" */
+#define QM_ANNOTATION_WAITING QM_PREFIX "waiting" /* claim: why it is still Pending */
+#define QM_FINALIZER_NODE QM_PREFIX "node"
+#define QM_FINALIZER_POOL QM_PREFIX "pool"
+#define QM_FINALIZER_PROVISION QM_PREFIX "provision"
+#define QM_FINALIZER_VOLUME QM_PREFIX "volume"
+#define QM_DRIVER "csi.quartermaster.storage"
+
+/* A node whose agent has not reported for this long is Offline. */
+#define NODE_OFFLINE_MS 40000

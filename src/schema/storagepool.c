@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "schema/fields.h"
+
+static const struct field brick_fields[] = {
+	F_STRING("id", "The brick's id, for ever the same for one device of one node.",
+		 .required = true),
+	F_STRING("node", "The StorageNode that holds it."),
+	F_STRING("address", "The address of that node."),
+	F_STRING("device", "The device that holds it."),
+	F_STRING("directory", "The directory that holds it."),
+	F_STRING("path", "The brick's path on the node."),
+	F_INTEGER("zone", "The failure zone of its node.", .min = 1, .max = INT32_MAX),
+	F_BOOLEAN("arbiter", "Whether it holds only names and metadata, to break ties."),
+	F_BOOLEAN("prepared", "Whether its node has it ready."),
+	F_END,
+};
+static const struct field brick =
+	F_OBJECT("", "One brick of the pool.", brick_fields, .open = true);
+
+static const struct field spec_fields[] = {
+	F_STRING("type", "The storage system.", .required = true, .immutable = true,
+		 .values = SYSTEM_TYPES),
+	F_STRING("deployment", "The deployment that the pool is part of.", .required = true,
+		 .immutable = true, .check = check_label_name),
+	F_STRING("cluster", "The cluster whose nodes hold the pool."),
+	F_STRING("volumeType",
+		 "How it keeps data: replicate:N, disperse:DATA:REDUNDANCY, arbiter or none."),
+	F_COUNT("epoch", "The operator's term in which this was decided."),
+	F_ARRAY("bricks", "The bricks that make up the pool.", &brick, .list_map_key = "id"),
+	F_MAP("options", "Options of the Gluster volume.", &ITEM_STRING),
+	F_END,
+};
+
+static const struct field brick_status_fields[] = {
+	F_STRING("id", "The brick's id.", .required = true),
+	F_BOOLEAN("online", "Whether it serves."),
+	F_INTEGER("pending", "Entries that wait to be healed; -1 where this is not known.",
+		  .min = -1, .max = INT64_MAX),
+	F_END,
+};
+static const struct field brick_status =
+	F_OBJECT("", "The state of one brick.", brick_status_fields, .open = true);
+
+static const char *const phases[] = {
+	"Creating", "Online", "Degraded", "Healing", "Offline", NULL
+};
+static const struct field status_fields[] = {
+	F_COUNT("observedGeneration", "The metadata.generation that was acted on."),
+	F_STRING("phase", "Creating, Online, Degraded, Healing or Offline.", .values = phases),
+	F_STRING("volumeId", "UUID of the Gluster volume."),
+	F_STRING("message", "What is wrong and what to do.", .max_len = 32768),
+	F_COUNT("epoch", "The epoch of the spec that was acted on."),
+	F_ARRAY("bricks", "The bricks, as found.", &brick_status, .list_map_key = "id"),
+	F_INTEGER("healPending", "Entries that wait to be healed; -1 where this is not known.",
+		  .min = -1, .max = INT64_MAX),
+	F_COUNT("capacityBytes", "Bytes that the pool can hold."),
+	F_COUNT("usedBytes", "Bytes in use."),
+	F_COUNT("freeBytes", "Bytes free."),
+	F_CONDITIONS,
+	F_END,
+};
+
+static const struct field fields[] = {
+	F_OBJECT("spec", "What the pool is made of, as the operator planned it.", spec_fields,
+		 .required = true),
+	F_OBJECT("status", "What has become of it, as the cluster's agent reports.", status_fields,
+		 .open = true),
+	F_END,
+};
+
+static void cell_phase(const json_t *o, struct buf *out)
+{
+	const char *phase = jstr(o, "status", "phase");
+
+	buf_puts(out, phase ? phase : "Creating");
+}
+
+static void cell_bricks(const json_t *o, struct buf *out)
+{
+	size_t online = 0, i;
+	json_t *b;
+
+	json_array_foreach (jget(o, "status", "bricks"), i, b) {
+		online += jbool(b, "online");
+	}
+	buf_printf(out, "%zu/%zu", online, json_array_size(jget(o, "spec", "bricks")));
+}
+
+static void cell_heal(const json_t *o, struct buf *out)
+{
+	const json_t *pending = jget(o, "status", "healPending");
+
+	if (json_is_integer(pending) && json_integer_value(pending) >= 0)
+		buf_printf(out, "%lld", (long long)json_integer_value(pending));
+	else
+		buf_puts(out, "-");
+}
+
+static void cell_capacity(const json_t *o, struct buf *out)
+{
+	cell_size(jget(o, "status", "capacityBytes"), out);
+}
+
+static void cell_used(const json_t *o, struct buf *out)
+{
+	cell_size(jget(o, "status", "usedBytes"), out);
+}
+
+static const struct column columns[] = {
+	C_STRING("Type", ".spec.volumeType", "How the pool keeps data."),
+	C_CELL("Status", cell_phase, "Phase of the pool."),
+	C_CELL("Bricks", cell_bricks, "Bricks: online / all."),
+	C_CELL("Heal", cell_heal, "Entries that wait to be healed."),
+	C_CELL("Capacity", cell_capacity, "What the pool can hold."),
+	C_CELL("Used", cell_used, "What is in use."),
+	C_STRING("Cluster", ".spec.cluster", "Cluster whose nodes hold it.", .priority = 1),
+	C_STRING("Message", ".status.message", "What is wrong.", .priority = 1),
+	C_END,
+};
+
+const struct kind KIND_STORAGEPOOL = {
+	.group = "coreos.com",
+	.version = "v1",
+	.kind = "StoragePool",
+	.plural = "storagepools",
+	.singular = "storagepool",
+	.short_names = WORDS("sp"),
+	.help = "One set of bricks that holds volumes together: one Gluster volume. Made by the "
+		"operator.",
+	.fields = fields,
+	.columns = columns,
+	.namespaced = true,
+	.has_status = true,
+	.custom = true,
+	.max_name = 60, /* the name of the Gluster volume */
+	.label_name = true,
+};

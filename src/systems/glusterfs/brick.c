@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "systems/glusterfs/brick.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#define RECORD_PREFIX "brick."
+
+__attribute__((format(printf, 4, 5))) static void fail(struct brick_result *r, const char *state,
+						       const char *reason, const char *format, ...)
+{
+	va_list ap;
+
+	r->verdict.state = state;
+	r->verdict.reason = reason;
+	va_start(ap, format);
+	vsnprintf(r->verdict.message, sizeof(r->verdict.message), format, ap);
+	va_end(ap);
+}
+
+static char *record_name(const char *id)
+{
+	return xasprintf(RECORD_PREFIX "%s", id);
+}
+
+/* The file system's root, or <directory>/.quartermaster-<id>: what holds the marker and the brick. */
+static char *root_of(const char *path)
+{
+	return xstrndup(path, (size_t)(strrchr(path, '/') - path));
+}
+
+static bool id_valid(const char *id)
+{
+	return id && *id && strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(id);
+}
+
+bool brick_order_valid(const struct brick_order *o)
+{
+	cleanup_free char *tail = NULL;
+
+	if (!id_valid(o->id) || !o->path || !path_is_clean(o->path) || !o->node_uid ||
+	    !o->device == !o->directory)
+		return false;
+	if (o->directory) {
+		tail = xasprintf("%s/.quartermaster-%s/brick", o->directory, o->id);
+		return path_is_clean(o->directory) && streq(o->path, tail);
+	}
+	tail = xasprintf("/%s/brick", o->id);
+	return path_is_clean(o->device) && str_has_suffix(o->path, tail);
+}
+
+static int record_get(struct node_host *h, const char *id, json_t **ret, struct error *err)
+{
+	cleanup_free char *name = record_name(id);
+
+	return h->ops->record_get(h, name, ret, err);
+}
+
+static int record_put(struct node_host *h, const char *id, const json_t *record, struct error *err)
+{
+	cleanup_free char *name = record_name(id);
+
+	return h->ops->record_put(h, name, record, err);
+}
+
+int brick_choose(struct node_host *h, const struct brick_order *o, char uuid[static UUID_TEXT_MAX],
+		 struct error *err)
+{
+	cleanup_json json_t *record = NULL;
+	int rc = record_get(h, o->id, &record, err);
+
+	if (rc < 0 && rc != -ENOENT)
+		return rc;
+	if (rc == 0 && !jbool(record, "released") && jstr(record, "uuid")) {
+		snprintf(uuid, UUID_TEXT_MAX, "%s", jstr(record, "uuid"));
+		return 0;
+	}
+	if (rc == 0 && jbool(record, "released")) {
+		/* It comes back before it could be freed: what it held is old, and goes first. */
+		rc = brick_release(h, o->id, err);
+		if (rc != 0)
+			return rc < 0 ? rc
+				      : error_set(err, EAGAIN,
+						  "The disk of brick %s left its pool and is not "
+						  "there",
+						  o->id);
+	}
+	if (o->known_uuid && strlen(o->known_uuid) == UUID_TEXT_MAX - 1)
+		memcpy(uuid, o->known_uuid, UUID_TEXT_MAX);
+	else
+		uuid_text(uuid);
+	json_decref(record);
+	record = json_pack("{s:s, s:s, s:s*, s:s*, s:s, s:s*, s:b}", "id", o->id, "uuid", uuid,
+			   "device", o->device, "directory", o->directory, "path", o->path, "pool",
+			   o->pool, "ready", o->known_uuid && o->known_ready);
+	return record_put(h, o->id, record, err);
+}
+
+/* ---- the marker ---------------------------------------------------------------------------- */
+static bool marker_fits(const json_t *marker, const struct brick_order *o)
+{
+	return streq(jstr(marker, "id"), o->id) && streq(jstr(marker, "node"), o->node_uid);
+}
+
+static bool check_marker(struct node_host *h, const struct brick_order *o, bool ready,
+			 struct brick_result *ret)
+{
+	cleanup_free char *root = root_of(o->path);
+	cleanup_json json_t *marker = NULL;
+	struct error err = ERROR_INIT;
+	int rc = h->ops->marker_read(h, root, &marker, &err);
+
+	if (rc == -ENOENT && !ready) {
+		marker = json_pack("{s:s, s:s, s:s*}", "id", o->id, "node", o->node_uid, "pool",
+				   o->pool);
+		rc = h->ops->marker_write(h, root, marker, &err);
+	} else if (rc == -ENOENT || rc == -ENOTEMPTY) {
+		fail(ret, "Failed", "MarkerMissing",
+		     "%s holds no marker of brick %s although it %s: has somebody else written "
+		     "there? Restore it or remove it "
+		     "from the spec",
+		     root, o->id, rc == -ENOENT ? "was in use before" : "holds files");
+		return false;
+	} else if (rc == 0 && !marker_fits(marker, o)) {
+		fail(ret, "Failed", "ForeignBrick",
+		     "%s is a brick of another node or another name (%s): it stays untouched; "
+		     "remove it from the spec",
+		     root, jstr(marker, "id") ? jstr(marker, "id") : "?");
+		return false;
+	}
+	if (rc < 0) {
+		fail(ret, "Failed", "MarkerFailed", "%s", error_text(&err, rc));
+		return false;
+	}
+	return true;
+}
+
+/* ---- preparing ----------------------------------------------------------------------------- */
+/* The device that carries our file system; "" when it was never made; false: a verdict was given. */
+static bool locate(struct node_host *h, const struct brick_order *o, bool ready,
+		   struct brick_result *ret)
+{
+	struct device_facts facts;
+	struct error err = ERROR_INIT;
+
+	h->ops->probe_device(h, o->device, &facts);
+	if (facts.error == 0 && strcasecmp(facts.uuid, ret->uuid) == 0) {
+		snprintf(ret->device, sizeof(ret->device), "%s", o->device);
+		return true;
+	}
+	if (h->ops->find_device(h, ret->uuid, ret->device, &err) == 0)
+		return true;
+	ret->device[0] = '\0';
+	if (ready) {
+		fail(ret, "Missing", "NotFound",
+		     "The disk of brick %s (%s, file system %s) is not there: attach it again",
+		     o->id, o->device, ret->uuid);
+		return false;
+	}
+	device_judge(o->device, &facts, o->wipe, &ret->verdict);
+	return streq(ret->verdict.state, "Available");
+}
+
+static bool format(struct node_host *h, const struct brick_order *o, const char *device,
+		   bool overwrite, struct brick_result *ret)
+{
+	struct error err = ERROR_INIT;
+	/* an XFS label has 12 bytes: the digits of "b-0123456789ab" */
+	const char *label = strlen(o->id) > 12 ? o->id + strlen(o->id) - 12 : o->id;
+	int rc = h->ops->format(h, device, ret->uuid, label, overwrite, &err);
+
+	if (rc < 0) {
+		fail(ret, "Failed",
+		     rc == -EBUSY    ? "InUse"
+		     : rc == -EEXIST ? "Signature"
+				     : "FormatFailed",
+		     "%s", error_text(&err, rc));
+		return false;
+	}
+	snprintf(ret->device, sizeof(ret->device), "%s", device);
+	return true;
+}
+
+static bool mount_device(struct node_host *h, const struct brick_order *o, bool ready,
+			 struct brick_result *ret)
+{
+	cleanup_free char *root = root_of(o->path);
+	struct error err = ERROR_INIT;
+	int rc = h->ops->mount(h, ret->device, ret->uuid, root, &err);
+
+	/* Never used, and ours by its UUID: what a crash during mkfs left is made again. */
+	if (rc < 0 && rc != -EBUSY && rc != -ETIMEDOUT && !ready &&
+	    format(h, o, ret->device, true, ret))
+		rc = h->ops->mount(h, ret->device, ret->uuid, root, &err);
+	if (rc < 0) {
+		fail(ret, "Failed", "MountFailed", "%s", error_text(&err, rc));
+		return false;
+	}
+	return true;
+}
+
+static bool prepare_device(struct node_host *h, const struct brick_order *o, bool ready,
+			   struct brick_result *ret)
+{
+	if (!locate(h, o, ready, ret))
+		return false;
+	if (!ret->device[0] && !format(h, o, o->device, o->wipe, ret))
+		return false;
+	return mount_device(h, o, ready, ret);
+}
+
+static bool prepare_directory(struct node_host *h, const struct brick_order *o, bool ready,
+			      struct brick_result *ret)
+{
+	struct device_facts facts;
+
+	snprintf(ret->device, sizeof(ret->device), "%s", o->directory);
+	h->ops->probe_directory(h, o->directory, &facts);
+	if (ready)
+		facts.free = facts.free < DEVICE_SIZE_MIN
+				     ? DEVICE_SIZE_MIN
+				     : facts.free; /* it may have filled up since */
+	device_judge(o->directory, &facts, false, &ret->verdict);
+	return streq(ret->verdict.state, "Available");
+}
+
+void brick_prepare(struct node_host *h, const struct brick_order *o, struct brick_result *ret)
+{
+	cleanup_json json_t *record = NULL;
+	struct error err = ERROR_INIT;
+	bool ready;
+	int rc;
+
+	*ret = (struct brick_result){ 0 };
+	rc = record_get(h, o->id, &record, &err);
+	if (rc < 0 || !jstr(record, "uuid")) {
+		fail(ret, "Failed", "NoRecord", "The record of brick %s cannot be read: %s", o->id,
+		     error_text(&err, rc));
+		return;
+	}
+	ready = jbool(record, "ready");
+	snprintf(ret->uuid, sizeof(ret->uuid), "%s", jstr(record, "uuid"));
+	if (!(o->device ? prepare_device(h, o, ready, ret) : prepare_directory(h, o, ready, ret)) ||
+	    !check_marker(h, o, ready, ret))
+		return;
+	if (!ready) {
+		json_object_set_new(record, "ready", json_true());
+		rc = record_put(h, o->id, record, &err);
+		if (rc < 0) {
+			fail(ret, "Failed", "RecordFailed", "%s", error_text(&err, rc));
+			return;
+		}
+	}
+	ret->verdict = (struct device_verdict){ .state = "Ready", .reason = "" };
+}
+
+/* ---- releasing ----------------------------------------------------------------------------- */
+static int release_device(struct node_host *h, const json_t *record, const char *root,
+			  struct error *err)
+{
+	char device[DEVICE_PATH_MAX];
+	const char *uuid = jstr(record, "uuid");
+	int rc = h->ops->unmount(h, root, err);
+
+	if (rc < 0)
+		return rc;
+	rc = h->ops->find_device(h, uuid, device, err);
+	if (rc == -ENOENT)
+		return jbool(record, "ready") ? 1 : 0; /* never formatted: nothing to free */
+	return rc < 0 ? rc : h->ops->wipe(h, device, uuid, err);
+}
+
+int brick_release(struct node_host *h, const char *id, struct error *err)
+{
+	cleanup_json json_t *record = NULL;
+	cleanup_free char *name = NULL, *root = NULL;
+	int rc;
+
+	if (!id_valid(id))
+		return error_set(err, EINVAL, "\"%s\" is not a brick's id", id ? id : "");
+	rc = record_get(h, id, &record, err);
+	if (rc == -ENOENT || (rc == 0 && !jstr(record, "path")))
+		return 0;
+	if (rc < 0)
+		return rc;
+	name = record_name(id);
+	root = root_of(jstr(record, "path"));
+	/* On record first: should the plan forget it, it is still known to be free. */
+	if (!jbool(record, "released")) {
+		json_object_set_new(record, "released", json_true());
+		rc = h->ops->record_put(h, name, record, err);
+		if (rc < 0)
+			return rc;
+	}
+	rc = jstr(record, "directory") ? h->ops->tree_remove(h, root, id, err)
+				       : release_device(h, record, root, err);
+	return rc != 0 ? rc : h->ops->record_remove(h, name, err);
+}
+
+int brick_list(struct node_host *h, struct strv *ret, struct error *err)
+{
+	struct strv names cleanup_with(strv_done) = { 0 };
+	int rc = h->ops->record_list(h, RECORD_PREFIX, &names, err);
+
+	for (size_t i = 0; rc >= 0 && i < names.count; i++)
+		strv_add(ret, names.items[i] + strlen(RECORD_PREFIX));
+	return rc < 0 ? rc : 0;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "systems/glusterfs/device.h"
+#include "systems/glusterfs/host.h"
+
+/*
+ * The life of one brick on its node. Before a device is formatted its file system's UUID is chosen
+ * and recorded, here and in the node's status; so what a crash leaves behind is known to be ours.
+ * A brick is used only when its marker file says that it is this very brick.
+ */
+struct brick_order { /* an entry of status.plan.bricks */
+	const char *id, *device, *directory, *path, *pool;
+	bool wipe;
+	const char *node_uid;
+	const char *known_uuid; /* what status.agent remembers of an earlier life, or NULL */
+	bool known_ready; /* and that it was in use then */
+};
+
+struct brick_result {
+	struct device_verdict verdict; /* state Ready: mounted, verified, usable */
+	char uuid[UUID_TEXT_MAX];
+	char device
+		[DEVICE_PATH_MAX]; /* the name it has now; differs from the order's when it moved */
+};
+
+/* Is this a brick order that can be carried out at all (its fields are there, its path is its own)? */
+bool brick_order_valid(const struct brick_order *o);
+/* Chooses the UUID and records it. To be reported before brick_prepare. */
+int brick_choose(struct node_host *h, const struct brick_order *o, char uuid[static UUID_TEXT_MAX],
+		 struct error *err);
+/* Brings the brick to Ready, or says in the verdict why not. Every step can be repeated. */
+void brick_prepare(struct node_host *h, const struct brick_order *o, struct brick_result *ret);
+/*
+ * A brick that left its pool: unmounted, its signature (or its own tree) removed. 0: gone;
+ * > 0: its disk is not there; it stays on record and is freed when it appears.
+ */
+int brick_release(struct node_host *h, const char *id, struct error *err);
+/* The ids on record on this node. */
+int brick_list(struct node_host *h, struct strv *ret, struct error *err);

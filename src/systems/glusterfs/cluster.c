@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "systems/glusterfs/cluster.h"
+
+#include "base/mem.h"
+#include "systems/glusterfs/options.h"
+#include "systems/glusterfs/plan.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/*
+ * Order of thought: deleted? exists? right shape? options, started, right bricks, healed. The
+ * bricks of a replicated volume change by adding first and removing when all is healed; those of
+ * disperse and arbiter volumes, which cannot have one more, by replacing while all others are whole.
+ */
+struct decision {
+	const struct volume_view *view;
+	const struct gluster_volume *volume;
+	const json_t *bricks; /* spec.bricks */
+	struct volume_type type;
+	struct volume_step *step;
+};
+
+void volume_step_done(struct volume_step *s)
+{
+	strv_done(&s->bricks);
+	json_decref(s->options);
+	*s = (struct volume_step){ 0 };
+}
+
+const char *volume_step_name(enum volume_step_kind kind)
+{
+	static const char *const names[] = {
+		[STEP_NONE] = "none",
+		[STEP_WAIT] = "wait",
+		[STEP_BLOCKED] = "blocked",
+		[STEP_CREATE] = "create",
+		[STEP_SET] = "set options",
+		[STEP_START] = "start",
+		[STEP_START_FORCE] = "start bricks",
+		[STEP_ADD_BRICK] = "add brick",
+		[STEP_HEAL] = "heal",
+		[STEP_REMOVE_BRICK] = "remove brick",
+		[STEP_REPLACE_BRICK] = "replace brick",
+		[STEP_STOP] = "stop",
+		[STEP_DELETE] = "delete",
+		[STEP_GONE] = "gone",
+	};
+	return names[kind];
+}
+
+__attribute__((format(printf, 3, 4))) static bool decide(struct decision *d,
+							 enum volume_step_kind kind,
+							 const char *format, ...)
+{
+	va_list ap;
+
+	d->step->kind = kind;
+	va_start(ap, format);
+	vsnprintf(d->step->why, sizeof(d->step->why), format, ap);
+	va_end(ap);
+	return true;
+}
+
+static void name_brick(struct decision *d, const char *address, const char *path)
+{
+	strv_add_take(&d->step->bricks, xasprintf("%s:%s", address, path));
+}
+
+static const char *text_of(const json_t *b, const char *key)
+{
+	const char *s = jstr(b, key);
+
+	return s ? s : "";
+}
+
+static const char *brick_address(const json_t *b)
+{
+	return text_of(b, "address");
+}
+
+static const char *brick_path(const json_t *b)
+{
+	return text_of(b, "path");
+}
+
+static bool reachable(const struct decision *d, const char *address)
+{
+	const struct gluster_peer *p;
+
+	if (streq(address, d->view->address))
+		return true;
+	p = gluster_peer_find(d->view->peers, address);
+	return p && p->connected && p->state == GLUSTER_PEER_BEFRIENDED;
+}
+
+/* ---- a volume that is to go, or to come ---------------------------------------------------- */
+static bool decide_deleted(struct decision *d)
+{
+	if (!jget(d->view->pool, "metadata", "deletionTimestamp"))
+		return false;
+	if (!d->volume)
+		return decide(d, STEP_GONE, "The volume is deleted");
+	if (d->volume->state == VOLUME_STARTED)
+		return decide(d, STEP_STOP, "The pool is being deleted");
+	return decide(d, STEP_DELETE, "The pool is being deleted");
+}
+
+static bool brick_usable(struct decision *d, const json_t *b)
+{
+	if (!jbool(b, "prepared"))
+		return !decide(d, STEP_WAIT, "Waiting for %s to prepare its brick %s",
+			       text_of(b, "node"), text_of(b, "id"));
+	if (!reachable(d, brick_address(b)))
+		return !decide(d, STEP_WAIT,
+			       "Waiting for node %s (%s): it is not a connected member of the "
+			       "trusted pool",
+			       text_of(b, "node"), brick_address(b));
+	return true;
+}
+
+static void shape_of_type(struct decision *d)
+{
+	switch (d->type.layout) {
+	case LAYOUT_REPLICATE:
+		d->step->replica = d->type.bricks;
+		break;
+	case LAYOUT_ARBITER:
+		d->step->replica = 3;
+		d->step->arbiter = 1;
+		break;
+	case LAYOUT_DISPERSE:
+		d->step->disperse = d->type.bricks;
+		d->step->redundancy = d->type.redundancy;
+		break;
+	case LAYOUT_NONE:
+		break;
+	}
+}
+
+static bool decide_create(struct decision *d)
+{
+	const char *id = jstr(d->view->pool, "status", "volumeId");
+	const json_t *b;
+	size_t i;
+
+	if (d->volume)
+		return false;
+	if (id && *id)
+		return decide(
+			d, STEP_BLOCKED,
+			"The volume was made with id %s, but this node's glusterd does not know "
+			"it: has the node's "
+			"/var/lib/glusterd been lost? Nothing is made anew over existing data",
+			id);
+	json_array_foreach (d->bricks, i, b)
+		if (!brick_usable(d, b))
+			return true;
+	/* gluster takes the last brick of a set as its arbiter */
+	for (int arbiters = 0; arbiters < 2; arbiters++)
+		json_array_foreach (d->bricks, i, b)
+			if (jbool(b, "arbiter") == (arbiters == 1))
+				name_brick(d, brick_address(b), brick_path(b));
+	shape_of_type(d);
+	return decide(d, STEP_CREATE, "Making the volume");
+}
+
+static bool decide_shape(struct decision *d)
+{
+	const struct gluster_volume *v = d->volume;
+	bool right;
+
+	switch (d->type.layout) {
+	case LAYOUT_DISPERSE:
+		right = v->disperse == d->type.bricks && v->redundancy == d->type.redundancy;
+		break;
+	case LAYOUT_ARBITER:
+		right = v->arbiter == 1 && v->replica == 3;
+		break;
+	default:
+		right = v->disperse == 0 && v->arbiter == 0 && v->replica == (int)v->brick_count;
+	}
+	if (right)
+		return false;
+	return decide(d, STEP_BLOCKED,
+		      "The volume's layout is not the pool's %s, and cannot be changed; move its "
+		      "data to a new pool",
+		      text_of(jget(d->view->pool, "spec"), "volumeType"));
+}
+
+static bool decide_options(struct decision *d)
+{
+	cleanup_json json_t *wanted =
+		volume_options_for(d->type.layout, jget(d->view->pool, "spec", "options"));
+	json_t *value;
+	const char *key;
+
+	json_object_foreach (wanted, key, value) {
+		if (streq(json_string_value(value), jstr(d->volume->options, key)))
+			continue;
+		if (!d->step->options)
+			d->step->options = json_object();
+		json_object_set(d->step->options, key, value);
+	}
+	return d->step->options && decide(d, STEP_SET, "Setting the volume's options");
+}
+
+/* ---- its bricks ---------------------------------------------------------------------------- */
+static const json_t *wanted_brick(const struct decision *d, const struct gluster_brick *b)
+{
+	const json_t *w;
+	size_t i;
+
+	json_array_foreach (d->bricks, i, w)
+		if (streq(brick_address(w), b->address) && streq(brick_path(w), b->path))
+			return w;
+	return NULL;
+}
+
+static const json_t *first_missing(const struct decision *d)
+{
+	const json_t *w;
+	size_t i;
+
+	json_array_foreach (d->bricks, i, w)
+		if (!gluster_brick_find(d->volume, brick_address(w), brick_path(w)))
+			return w;
+	return NULL;
+}
+
+static bool brick_lost(const struct decision *d, const struct gluster_brick *b)
+{
+	const struct volume_view *v = d->view;
+
+	return !b->online && v->offline_ms &&
+	       v->offline_ms(v->userdata, b->address, b->path) >= BRICK_LOST_MS;
+}
+
+/* One that is lost goes before one that is well. */
+static const struct gluster_brick *first_extra(const struct decision *d, int arbiter)
+{
+	const struct gluster_brick *found = NULL;
+
+	for (size_t i = 0; i < d->volume->brick_count; i++) {
+		const struct gluster_brick *b = &d->volume->bricks[i];
+
+		if (wanted_brick(d, b) || (arbiter >= 0 && b->arbiter != (arbiter == 1)))
+			continue;
+		if (!found || (brick_lost(d, b) && !brick_lost(d, found)))
+			found = b;
+	}
+	return found;
+}
+
+static const struct gluster_brick *first_offline(const struct decision *d,
+						 const struct gluster_brick *except)
+{
+	for (size_t i = 0; i < d->volume->brick_count; i++)
+		if (!d->volume->bricks[i].online && &d->volume->bricks[i] != except)
+			return &d->volume->bricks[i];
+	return NULL;
+}
+
+static int64_t pending_total(const struct gluster_volume *v)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < v->brick_count; i++) {
+		if (v->bricks[i].pending < 0)
+			return -1;
+		sum += v->bricks[i].pending;
+	}
+	return sum;
+}
+
+/* True: not all copies are whole, and a step that waits for that is decided. */
+static bool decide_unhealed(struct decision *d, const char *then)
+{
+	const struct gluster_brick *offline = first_offline(d, NULL);
+	int64_t pending = pending_total(d->volume);
+
+	if (offline)
+		return decide(d, STEP_WAIT,
+			      "Waiting for brick %s:%s, which is offline, before %s; if it is lost "
+			      "for good this goes on "
+			      "after five minutes",
+			      offline->address, offline->path, then);
+	if (pending < 0)
+		return decide(d, STEP_WAIT, "Waiting to learn what is left to heal, before %s",
+			      then);
+	if (pending > 0)
+		return decide(d, STEP_HEAL, "%lld entries to heal before %s", (long long)pending,
+			      then);
+	return false;
+}
+
+static bool replace(struct decision *d, const struct gluster_brick *old, const json_t *new)
+{
+	name_brick(d, old->address, old->path);
+	name_brick(d, brick_address(new), brick_path(new));
+	return decide(d, STEP_REPLACE_BRICK, "Replacing brick %s:%s by %s:%s", old->address,
+		      old->path, brick_address(new), brick_path(new));
+}
+
+static bool decide_replicate(struct decision *d)
+{
+	const json_t *missing = first_missing(d);
+	const struct gluster_brick *extra = first_extra(d, -1);
+
+	if (!missing && !extra)
+		return false;
+	if (missing) {
+		if (!brick_usable(d, missing))
+			return true;
+		if (extra && brick_lost(d, extra) && !first_offline(d, extra))
+			return replace(d, extra, missing);
+		if (decide_unhealed(d, "a brick is added"))
+			return true;
+		name_brick(d, brick_address(missing), brick_path(missing));
+		d->step->replica = (int)d->volume->brick_count + 1;
+		return decide(d, STEP_ADD_BRICK, "Adding a copy on %s", text_of(missing, "node"));
+	}
+	/* A lost copy is no copy: the others do not have to wait for it. */
+	if (!(brick_lost(d, extra) && !first_offline(d, extra)) &&
+	    decide_unhealed(d, "the old brick is removed"))
+		return true;
+	name_brick(d, extra->address, extra->path);
+	d->step->replica = (int)d->volume->brick_count - 1;
+	return decide(d, STEP_REMOVE_BRICK, "All copies are whole: removing brick %s:%s",
+		      extra->address, extra->path);
+}
+
+static bool decide_fixed_set(struct decision *d)
+{
+	const json_t *missing = first_missing(d);
+	const struct gluster_brick *extra;
+
+	if (!missing && !first_extra(d, -1))
+		return false;
+	extra = missing ? first_extra(d, jbool(missing, "arbiter") ? 1 : 0) : NULL;
+	if (!extra)
+		return decide(d, STEP_BLOCKED,
+			      "A %s set keeps its number of bricks and their roles: name one new "
+			      "brick for each one that goes",
+			      text_of(jget(d->view->pool, "spec"), "volumeType"));
+	if (!brick_usable(d, missing))
+		return true;
+	if (!(brick_lost(d, extra) && !first_offline(d, extra)) &&
+	    decide_unhealed(d, "a brick is replaced"))
+		return true;
+	return replace(d, extra, missing);
+}
+
+static bool decide_healthy(struct decision *d)
+{
+	const struct gluster_brick *offline = first_offline(d, NULL);
+
+	if (offline)
+		return decide(d, STEP_WAIT, "Brick %s:%s is offline", offline->address,
+			      offline->path);
+	if (pending_total(d->volume) > 0)
+		return decide(d, STEP_HEAL, "%lld entries to heal",
+			      (long long)pending_total(d->volume));
+	return decide(d, STEP_NONE, "%s", "");
+}
+
+void volume_next_step(const struct volume_view *view, struct volume_step *ret)
+{
+	struct decision d = { .view = view,
+			      .volume = view->volume,
+			      .bricks = jget(view->pool, "spec", "bricks"),
+			      .step = ret };
+	struct error err = ERROR_INIT;
+	const char *name = jstr(view->pool, "metadata", "name");
+	const char *type = jstr(view->pool, "spec", "volumeType");
+
+	*ret = (struct volume_step){ 0 };
+	snprintf(ret->volume, sizeof(ret->volume), "%s", name ? name : "");
+	if (decide_deleted(&d))
+		return;
+	if (volume_type_parse(type ? type : "", &d.type, &err) < 0) {
+		decide(&d, STEP_BLOCKED, "%s", err.message);
+		return;
+	}
+	if (json_array_size(d.bricks) == 0) {
+		decide(&d, STEP_BLOCKED, "The pool names no brick");
+		return;
+	}
+	if (decide_create(&d) || decide_shape(&d) || decide_options(&d))
+		return;
+	if (view->volume->state != VOLUME_STARTED) {
+		decide(&d, STEP_START, "Starting the volume");
+		return;
+	}
+	if (d.type.layout == LAYOUT_REPLICATE || d.type.layout == LAYOUT_NONE
+		    ? decide_replicate(&d)
+		    : decide_fixed_set(&d))
+		return;
+	decide_healthy(&d);
+}

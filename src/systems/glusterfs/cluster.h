@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/str.h"
+#include "systems/glusterfs/gluster.h"
+
+/*
+ * The cluster's part: brings one Gluster volume nearer to what its StoragePool says. Deciding is a
+ * pure function of the pool and of what gluster reports, giving one step at a time; so whoever
+ * comes after an interruption finds the same next step. Carrying it out is the host's business.
+ */
+enum volume_step_kind {
+	STEP_NONE, /* the volume is as it should be */
+	STEP_WAIT, /* nothing to do now; why says what is awaited */
+	STEP_BLOCKED, /* cannot go on without a person; why says what to do */
+	STEP_CREATE, /* bricks in order (an arbiter last), replica/arbiter/disperse/redundancy */
+	STEP_SET, /* options: all of them in one transaction */
+	STEP_START,
+	STEP_START_FORCE, /* starts bricks whose process is gone */
+	STEP_ADD_BRICK, /* bricks[0], replica: the new count */
+	STEP_HEAL, /* makes the self-heal daemons look at their indices now */
+	STEP_REMOVE_BRICK, /* bricks[0], replica: the new count; its data is not moved: all others have it */
+	STEP_REPLACE_BRICK, /* bricks[0] by bricks[1] */
+	STEP_STOP,
+	STEP_DELETE,
+	STEP_GONE, /* a deleted pool has no volume any more */
+};
+
+struct volume_step {
+	enum volume_step_kind kind;
+	char volume[64];
+	struct strv bricks; /* "ADDRESS:/path" */
+	int replica, arbiter, disperse, redundancy;
+	json_t *options; /* STEP_SET: object of strings */
+	char why[300]; /* for people */
+};
+void volume_step_done(struct volume_step *s);
+const char *volume_step_name(enum volume_step_kind kind);
+
+struct volume_view {
+	const json_t *pool; /* the StoragePool */
+	const struct gluster_volume *volume; /* NULL: gluster knows no such volume */
+	const struct gluster_peers *peers;
+	const char *address; /* of the node that looks; it is not among its peers */
+	/* How long a brick of the volume has been seen offline, in ms; NULL: just now. */
+	int64_t (*offline_ms)(void *userdata, const char *address, const char *path);
+	void *userdata;
+};
+
+/* Offline longer than this, a brick that has to leave is given up instead of being emptied. */
+#define BRICK_LOST_MS (5 * 60 * 1000)
+
+void volume_next_step(const struct volume_view *view, struct volume_step *ret);
+
+/* The status of the pool that follows from the same view. New reference; without the numbers' history. */
+json_t *volume_pool_status(const struct volume_view *view, const struct volume_step *step);

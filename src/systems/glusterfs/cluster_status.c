@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/mem.h"
+#include "systems/glusterfs/cluster.h"
+#include "systems/glusterfs/plan.h"
+
+/* The id is part of the path of every brick of ours, also of one that the pool no longer names. */
+static json_t *id_of_path(const char *path)
+{
+	static const char prefix[] = ".quartermaster-";
+	const char *end = strrchr(path, '/'), *start = end;
+
+	while (start && start > path && start[-1] != '/')
+		start--;
+	if (!end || start == end)
+		return json_string(path);
+	if (str_has_prefix(start, prefix))
+		start += sizeof(prefix) - 1;
+	return json_stringn(start, (size_t)(end - start));
+}
+
+struct totals {
+	int online;
+	int64_t pending;
+	int64_t size, free; /* of the smallest brick that holds data */
+	bool sized;
+};
+
+static struct totals count(const struct gluster_volume *v)
+{
+	struct totals t = { .sized = true };
+
+	for (size_t i = 0; i < v->brick_count; i++) {
+		const struct gluster_brick *b = &v->bricks[i];
+
+		t.online += b->online;
+		if (b->pending > t.pending)
+			t.pending = b->pending; /* each copy lists the same entries */
+		if (b->arbiter || b->size == 0)
+			continue;
+		if (t.size == 0 || b->size < t.size)
+			t.size = b->size;
+		if (t.free == 0 || b->free < t.free)
+			t.free = b->free;
+	}
+	t.sized = t.size > 0;
+	return t;
+}
+
+/* How many bricks have to be there for writes. */
+static int needed(const struct gluster_volume *v, const struct volume_type *type)
+{
+	if (type->layout == LAYOUT_DISPERSE)
+		return (int)v->brick_count - type->redundancy;
+	return (int)v->brick_count / 2 + 1;
+}
+
+static const char *phase_of(const struct volume_view *view, const struct volume_type *type,
+			    const struct totals *t)
+{
+	const struct gluster_volume *v = view->volume;
+
+	if (!v || v->state == VOLUME_CREATED)
+		return "Creating";
+	if (v->state == VOLUME_STOPPED || t->online < needed(v, type))
+		return "Offline";
+	if (t->online < (int)v->brick_count)
+		return "Degraded";
+	return t->pending > 0 ? "Healing" : "Online";
+}
+
+static json_t *bricks_of(const struct gluster_volume *v)
+{
+	json_t *bricks = json_array();
+
+	for (size_t i = 0; v && i < v->brick_count; i++) {
+		json_t *b = json_object();
+
+		json_object_set_new(b, "id", id_of_path(v->bricks[i].path));
+		json_object_set_new(b, "online", json_boolean(v->bricks[i].online));
+		if (v->bricks[i].pending >= 0)
+			json_object_set_new(b, "pending", json_integer(v->bricks[i].pending));
+		json_array_append_new(bricks, b);
+	}
+	return bricks;
+}
+
+json_t *volume_pool_status(const struct volume_view *view, const struct volume_step *step)
+{
+	struct volume_type type = { .data = 1 };
+	struct totals t = view->volume ? count(view->volume) : (struct totals){ 0 };
+	const char *text = jstr(view->pool, "spec", "volumeType");
+	json_t *s = json_object();
+
+	volume_type_parse(text ? text : "", &type, NULL);
+	json_object_set_new(
+		s, "phase",
+		json_string(step->kind == STEP_GONE ? "Deleted" : phase_of(view, &type, &t)));
+	json_object_set_new(s, "observedGeneration",
+			    json_integer(jint(view->pool, "metadata", "generation")));
+	json_object_set_new(s, "epoch", json_integer(jint(view->pool, "spec", "epoch")));
+	json_object_set_new(s, "message", json_string(step->why));
+	json_object_set_new(s, "bricks", bricks_of(view->volume));
+	json_object_set_new(s, "healPending", json_integer(t.pending));
+	if (view->volume && view->volume->id)
+		json_object_set_new(s, "volumeId", json_string(view->volume->id));
+	if (t.sized) {
+		json_object_set_new(s, "capacityBytes", json_integer(t.size * type.data));
+		json_object_set_new(s, "freeBytes", json_integer(t.free * type.data));
+		json_object_set_new(s, "usedBytes", json_integer((t.size - t.free) * type.data));
+	}
+	return s;
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "systems/glusterfs/mount.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/spawn.h"
+#include "base/str.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#define MOUNT_TIMEOUT_MS 120000 /* a log to replay takes its time */
+#define MARKER ".quartermaster.json"
+
+struct mount_call {
+	const char *device, *mountpoint, *options;
+};
+
+static int mount_child(void *arg)
+{
+	const struct mount_call *m = arg;
+
+	return mount(m->device, m->mountpoint, "xfs", MS_NOATIME, m->options) < 0 ? -errno : 0;
+}
+
+static int unmount_child(void *arg)
+{
+	return umount2(arg, UMOUNT_NOFOLLOW) < 0 ? -errno : 0;
+}
+
+static bool is_mountpoint(const char *path, const struct stat *st)
+{
+	cleanup_free char *up = xasprintf("%s/..", path);
+	struct stat parent;
+
+	return stat(up, &parent) == 0 && parent.st_dev != st->st_dev;
+}
+
+int brick_mount(const char *device, const char *mountpoint, struct error *err)
+{
+	struct mount_call m = { .device = device,
+				.mountpoint = mountpoint,
+				.options = "inode64,prjquota" };
+	struct stat dev, there;
+	int rc;
+
+	rc = mkdir_parents(mountpoint, 0700, err);
+	if (rc < 0)
+		return rc;
+	if (stat(device, &dev) < 0 || stat(mountpoint, &there) < 0)
+		return error_errno(err, errno, "Cannot mount %s on %s", device, mountpoint);
+	if (there.st_dev == dev.st_rdev)
+		return 1;
+	if (is_mountpoint(mountpoint, &there))
+		return error_set(
+			err, EBUSY,
+			"Cannot mount %s on %s: another file system is mounted there; unmount it",
+			device, mountpoint);
+	rc = spawn_call(mount_child, &m, MOUNT_TIMEOUT_MS, NULL);
+	if (rc == -EINVAL) {
+		/* a kernel without project quota refuses the option; what that means is reported with the quota */
+		m.options = "inode64";
+		rc = spawn_call(mount_child, &m, MOUNT_TIMEOUT_MS, NULL);
+	}
+	return rc < 0 ? error_errno(err, -rc, "Cannot mount %s on %s", device, mountpoint) : 0;
+}
+
+int brick_unmount(const char *mountpoint, struct error *err)
+{
+	int rc = spawn_call(unmount_child, (void *)mountpoint, MOUNT_TIMEOUT_MS, NULL);
+
+	if (rc == -EINVAL || rc == -ENOENT)
+		rc = 0;
+	if (rc < 0)
+		return error_errno(err, -rc, "Cannot unmount %s", mountpoint);
+	rmdir(mountpoint);
+	return 0;
+}
+
+/* ---- marker -------------------------------------------------------------------------------- */
+/* What mkfs and our own interrupted steps leave does not count. */
+static bool foreign_name(const char *name)
+{
+	return !streq(name, ".") && !streq(name, "..") && !streq(name, "brick") &&
+	       !streq(name, "lost+found") && !str_has_prefix(name, MARKER);
+}
+
+static bool holds_files(const char *root)
+{
+	cleanup_free char *brick = xasprintf("%s/brick", root);
+	const char *dirs[] = { root, brick };
+	bool found = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(dirs) && !found; i++) {
+		DIR *dir = opendir(dirs[i]);
+		const struct dirent *e;
+
+		while (dir && !found && (e = readdir(dir)))
+			found = foreign_name(e->d_name);
+		if (dir)
+			closedir(dir);
+	}
+	return found;
+}
+
+int marker_read(const char *root, json_t **ret, struct error *err)
+{
+	cleanup_free char *path = xasprintf("%s/" MARKER, root), *text = NULL;
+	size_t len;
+	int rc = file_read(path, 64 * 1024, &text, &len, err);
+
+	if (rc == -ENOENT && holds_files(root))
+		return error_set(err, ENOTEMPTY, "%s holds files but no marker of ours", root);
+	return rc < 0 ? rc : json_parse(text, len, ret, err);
+}
+
+int marker_write(const char *root, const json_t *marker, struct error *err)
+{
+	cleanup_free char *path = xasprintf("%s/" MARKER, root),
+			  *brick = xasprintf("%s/brick", root);
+	cleanup_free char *text = json_text(marker);
+	int rc = mkdir_parents(brick, 0755, err);
+
+	return rc < 0 ? rc : file_write(path, text, strlen(text), 0600, err);
+}
+
+int marker_tree_remove(const char *root, const char *id, struct error *err)
+{
+	cleanup_free char *tail = xasprintf("/.quartermaster-%s", id),
+			  *gone = xasprintf("%s.gone", root);
+	cleanup_json json_t *marker = NULL;
+	struct stat st;
+	int rc;
+
+	if (!str_has_suffix(root, tail))
+		return error_set(err, EINVAL, "%s is not the tree of brick %s: it stays untouched",
+				 root, id);
+	/* renamed first, so that a removal that is cut short is known as such without its marker */
+	if (lstat(gone, &st) == 0 && (rc = remove_tree(gone, err)) < 0)
+		return rc;
+	if (lstat(root, &st) < 0 && errno == ENOENT)
+		return 0;
+	rc = marker_read(root, &marker, err);
+	if (rc < 0 && rc != -ENOENT)
+		return rc;
+	if (rc == 0 && !streq(jstr(marker, "id"), id))
+		return error_set(err, EPERM, "%s is marked as brick %s, not %s: it stays untouched",
+				 root, jstr(marker, "id") ? jstr(marker, "id") : "?", id);
+	if (rename(root, gone) < 0)
+		return error_errno(err, errno, "Cannot remove %s", root);
+	return remove_tree(gone, err);
+}

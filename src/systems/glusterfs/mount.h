@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/error.h"
+#include "base/json.h"
+
+/*
+ * A brick's file system and the small tree in it: ROOT/.quartermaster.json says whose it is,
+ * ROOT/brick is what Gluster gets. See host.h for the meaning of each operation.
+ */
+int brick_mount(const char *device, const char *mountpoint, struct error *err);
+int brick_unmount(const char *mountpoint, struct error *err);
+int marker_read(const char *root, json_t **ret, struct error *err);
+int marker_write(const char *root, const json_t *marker, struct error *err);
+int marker_tree_remove(const char *root, const char *id, struct error *err);

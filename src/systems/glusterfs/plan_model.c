@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "systems/glusterfs/plan_model.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+void finding(struct plan_model *m, const char *node, const char *device, const char *pool,
+	     const char *reason, const char *format, ...)
+{
+	char text[500];
+	va_list ap;
+	va_start(ap, format);
+	vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+
+	json_t *f = json_pack("{s:s?, s:s, s:s}", "node", node, "reason", reason, "message", text);
+	if (device)
+		json_object_set_new(f, "device", json_string(device));
+	if (pool)
+		json_object_set_new(f, "pool", json_string(pool));
+	json_array_append_new(m->findings, f);
+}
+
+void step(struct plan_model *m, const char *format, ...)
+{
+	char text[500];
+	va_list ap;
+	va_start(ap, format);
+	vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	json_array_append_new(m->steps, json_string(text));
+}
+
+struct plan_node *model_node(struct plan_model *m, const char *name)
+{
+	for (size_t i = 0; i < m->nodes_count; i++)
+		if (streq(m->nodes[i].name, name))
+			return &m->nodes[i];
+	return NULL;
+}
+
+struct source *model_source(struct plan_model *m, const char *brick_id)
+{
+	for (size_t i = 0; i < m->nodes_count; i++)
+		for (size_t j = 0; j < m->nodes[i].sources_count; j++)
+			if (streq(m->nodes[i].sources[j].id, brick_id))
+				return &m->nodes[i].sources[j];
+	return NULL;
+}
+
+const json_t *pool_brick(const json_t *bricks, const char *id)
+{
+	size_t i;
+	json_t *b;
+	json_array_foreach ((json_t *)bricks, i, b)
+		if (streq(jstr(b, "id"), id))
+			return b;
+	return NULL;
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------ */
+
+static struct source *node_source(struct plan_node *n, const char *name)
+{
+	for (size_t i = 0; i < n->sources_count; i++)
+		if (streq(n->sources[i].name, name))
+			return &n->sources[i];
+	return NULL;
+}
+
+/* What the agent says about a device or directory; NULL: nothing yet. */
+static const json_t *source_report(const struct plan_node *n, const char *name)
+{
+	size_t i;
+	json_t *d;
+	json_array_foreach (jget(n->object, "status", "agent", "devices"), i, d)
+		if (streq(jstr(d, "device"), name) || streq(jstr(d, "directory"), name))
+			return d;
+	return NULL;
+}
+
+static struct source *node_add_source(struct plan_node *n, const char *name, bool directory,
+				      bool listed)
+{
+	struct source *s = node_source(n, name);
+	if (s)
+		return s;
+	s = &n->sources[n->sources_count++];
+	*s = (struct source){ .node = n, .name = name, .directory = directory, .listed = listed };
+	brick_id(n->uid ? n->uid : n->name, name, s->id);
+
+	const json_t *report = source_report(n, name);
+	const char *state = jstr(report, "state");
+	s->size = jint(report, "sizeBytes");
+	s->fit = streq(state, "Available") || streq(state, "Ready");
+	return s;
+}
+
+static void node_build(struct plan_model *m, struct plan_node *n, const json_t *object,
+		       size_t brick_count)
+{
+	const json_t *devices = jget(object, "spec", "devices"),
+		     *dirs = jget(object, "spec", "directories");
+	const json_t *zone = jget(object, "spec", "glusterfs", "zone");
+	const char *wanted = jstr(object, "spec", "glusterfs", "cluster");
+	size_t i;
+	json_t *v;
+
+	*n = (struct plan_node){
+		.object = object,
+		.name = jstr(object, "metadata", "name"),
+		.uid = jstr(object, "metadata", "uid"),
+		.wanted = wanted ? wanted : m->in->deployment,
+		.zone = zone ? (int)json_integer_value(zone) : 1,
+		.deleting = jget(object, "metadata", "deletionTimestamp") != NULL,
+		.maintenance = jbool(object, "spec", "maintenance"),
+		.offline = streq(jstr(object, "status", "phase"), "Offline"),
+		.sources =
+			xcalloc(json_array_size(devices) + json_array_size(dirs) + brick_count + 1,
+				sizeof(struct source)),
+	};
+	n->cluster = n->wanted;
+	json_array_foreach (devices, i, v)
+		node_add_source(n, json_string_value(v), false, true);
+	json_array_foreach (dirs, i, v)
+		node_add_source(n, json_string_value(v), true, true);
+}
+
+static int by_node_name(const void *a, const void *b)
+{
+	const struct plan_node *x = a, *y = b;
+	return strcmp(x->name, y->name);
+}
+
+/* The address that is in force: the first of the spec, but while bricks exist the one they were made with. */
+static void node_address(struct plan_model *m, struct plan_node *n, const char *brick_address)
+{
+	const char *declared = json_string_value(
+		json_array_get(jget(n->object, "spec", "storageNetwork", "ips"), 0));
+	const char *known = jstr(n->object, "status", "address");
+
+	n->address = declared;
+	if (n->has_bricks)
+		n->address = brick_address ? brick_address : known ? known : declared;
+	if (!n->address) {
+		finding(m, n->name, NULL, NULL, "NoAddress",
+			"node %s has no address in its storage network; set "
+			"spec.storageNetwork.ips",
+			n->name);
+	} else if (!streq(n->address, declared)) {
+		finding(m, n->name, NULL, NULL, "AddressChanged",
+			"node %s keeps its address %s, since its bricks are known to GlusterFS by "
+			"it, instead of "
+			"%s; set the old address again, or empty the node first by removing its "
+			"devices",
+			n->name, n->address, declared ? declared : "none");
+	}
+}
+
+static void drop_equal_addresses(struct plan_model *m)
+{
+	for (size_t i = 0; i < m->nodes_count; i++) {
+		for (size_t j = 0; j < m->nodes_count; j++) {
+			struct plan_node *n = &m->nodes[i], *other = &m->nodes[j];
+			bool first = other->has_bricks > n->has_bricks ||
+				     (other->has_bricks == n->has_bricks && j < i);
+			if (i == j || !first || !n->address || !streq(n->address, other->address))
+				continue;
+			finding(m, n->name, NULL, NULL, "AddressConflict",
+				"node %s is not used: its address %s is that of node %s; give each "
+				"node its own",
+				n->name, n->address, other->name);
+			n->address = NULL;
+		}
+	}
+}
+
+/* ---- pools ------------------------------------------------------------------------------------ */
+
+static int by_pool_number(const void *a, const void *b)
+{
+	const struct plan_pool *x = a, *y = b;
+	if (x->number != y->number)
+		return x->number < y->number ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+static int pool_build(struct plan_model *m, struct plan_pool *p, const json_t *object,
+		      struct error *err)
+{
+	const char *name = jstr(object, "metadata", "name");
+	const char *dash = strrchr(name, '-');
+
+	*p = (struct plan_pool){
+		.object = object,
+		.name = xstrdup(name),
+		.number = dash ? strtol(dash + 1, NULL, 10) : 0,
+		.cluster = jstr(object, "spec", "cluster"),
+		.spec = json_deep_copy(jget(object, "spec")),
+		.action = "keep",
+		.deleting = jget(object, "metadata", "deletionTimestamp") != NULL,
+	};
+	if (!p->cluster)
+		p->cluster = m->in->deployment;
+	const char *type = jstr(object, "spec", "volumeType");
+	int rc = volume_type_parse(type ? type : m->in->volume_type, &p->type, err);
+	return rc < 0 ? error_prefix(err, "pool %s", name) : 0;
+}
+
+struct plan_pool *model_add_pool(struct plan_model *m, const char *cluster)
+{
+	long number = 0;
+	for (size_t i = 0; i < m->pools_count; i++)
+		if (m->pools[i].number > number)
+			number = m->pools[i].number;
+	if (m->pools_count == m->pools_cap)
+		return NULL;
+	struct plan_pool *p = &m->pools[m->pools_count++];
+	*p = (struct plan_pool){
+		.name = xasprintf("%s-%ld", m->in->deployment, number + 1),
+		.number = number + 1,
+		.cluster = cluster,
+		.type = m->type,
+		.action = "create",
+	};
+	return p;
+}
+
+/*
+ * Gives each brick of the pool's spec to its source. A brick is known by node and device, not by
+ * its id alone: a node that was deleted and declared again has another uid, yet the same disks.
+ * Of two pools that name one device (two operators at once) the older keeps it.
+ */
+static void pool_take_sources(struct plan_model *m, struct plan_pool *p)
+{
+	size_t i;
+	json_t *b;
+	json_array_foreach (jget(p->spec, "bricks"), i, b) {
+		const char *device = jstr(b, "device"), *dir = jstr(b, "directory");
+		struct plan_node *n = model_node(m, jstr(b, "node"));
+		if (!n || (!device && !dir))
+			continue;
+		struct source *s = node_add_source(n, device ? device : dir, !device, false);
+		if (s->pool) {
+			finding(m, n->name, s->name, p->name, "Conflict",
+				"device %s of node %s is named by pools %s and %s", s->name,
+				n->name, s->pool->name, p->name);
+			if (!p->deleting && !jstr(p->object, "status", "volumeId")) {
+				p->action = "delete";
+				free(p->why);
+				p->why = xasprintf("%s of node %s belongs to pool %s", s->name,
+						   n->name, s->pool->name);
+			}
+			continue;
+		}
+		s->pool = p;
+		s->taken = true;
+		snprintf(s->id, sizeof(s->id), "%s", jstr(b, "id") ? jstr(b, "id") : "");
+		if (!n->has_bricks) {
+			n->has_bricks = true;
+			n->cluster = p->cluster;
+		}
+	}
+}
+
+/* What a pool has not yet let go of, or its node not yet released, is not free. */
+static void mark_lingering(struct plan_model *m)
+{
+	static const char *const held_by[][4] = {
+		{ "status", "agent", "bricks", NULL },
+		{ "status", "plan", "bricks", NULL },
+	};
+	size_t i, k;
+	json_t *b;
+
+	for (size_t p = 0; p < m->pools_count; p++) {
+		json_array_foreach (jget(m->pools[p].object, "status", "bricks"), i, b) {
+			struct source *s = model_source(m, jstr(b, "id"));
+			if (s) {
+				s->taken = s->node->has_bricks = true;
+				if (!s->pool)
+					s->node->cluster = m->pools[p].cluster;
+			}
+		}
+	}
+	for (size_t n = 0; n < m->nodes_count; n++) {
+		for (k = 0; k < ARRAY_SIZE(held_by); k++) {
+			json_array_foreach (jget_path(m->nodes[n].object, held_by[k]), i, b) {
+				struct source *s = model_source(m, jstr(b, "id"));
+				if (s)
+					s->taken = true;
+			}
+		}
+	}
+}
+
+static const char *brick_address(struct plan_model *m, const struct plan_node *n)
+{
+	size_t i;
+	json_t *b;
+	for (size_t p = 0; p < m->pools_count; p++)
+		json_array_foreach (jget(m->pools[p].object, "spec", "bricks"), i, b)
+			if (streq(jstr(b, "node"), n->name) && jstr(b, "address"))
+				return jstr(b, "address");
+	return NULL;
+}
+
+static size_t count_bricks(const json_t *pools)
+{
+	size_t i, count = 0;
+	json_t *p;
+	json_array_foreach ((json_t *)pools, i, p)
+		count += json_array_size(jget(p, "spec", "bricks"));
+	return count;
+}
+
+static size_t build_nodes(struct plan_model *m)
+{
+	size_t i, sources = 0, bricks = count_bricks(m->in->pools);
+	json_t *o;
+
+	m->nodes = xcalloc(json_array_size(m->in->nodes) + 1, sizeof(*m->nodes));
+	json_array_foreach ((json_t *)m->in->nodes, i, o)
+		if (jstr(o, "metadata", "name"))
+			node_build(m, &m->nodes[m->nodes_count++], o, bricks);
+	qsort(m->nodes, m->nodes_count, sizeof(*m->nodes), by_node_name);
+	for (size_t n = 0; n < m->nodes_count; n++) {
+		for (i = 0; i < m->nodes[n].sources_count; i++)
+			m->nodes[n].sources[i].node = &m->nodes[n];
+		sources += m->nodes[n].sources_count;
+	}
+	return sources;
+}
+
+int model_build(struct plan_model *m, const struct plan_input *in, struct error *err)
+{
+	size_t i;
+	json_t *o;
+
+	*m = (struct plan_model){ .in = in, .findings = json_array(), .steps = json_array() };
+	int rc = volume_type_parse(in->volume_type, &m->type, err);
+	if (rc < 0)
+		return rc;
+
+	size_t sources = build_nodes(m);
+	m->pools_cap = json_array_size(in->pools) + sources;
+	m->pools = xcalloc(m->pools_cap + 1, sizeof(*m->pools));
+	json_array_foreach ((json_t *)in->pools, i, o) {
+		if (!jstr(o, "metadata", "name"))
+			continue;
+		rc = pool_build(m, &m->pools[m->pools_count++], o, err);
+		if (rc < 0)
+			return rc;
+	}
+	qsort(m->pools, m->pools_count, sizeof(*m->pools), by_pool_number);
+
+	for (size_t p = 0; p < m->pools_count; p++)
+		pool_take_sources(m, &m->pools[p]);
+	mark_lingering(m);
+	for (size_t n = 0; n < m->nodes_count; n++)
+		node_address(m, &m->nodes[n], brick_address(m, &m->nodes[n]));
+	drop_equal_addresses(m);
+	return 0;
+}
+
+void model_done(struct plan_model *m)
+{
+	for (size_t i = 0; i < m->nodes_count; i++)
+		free(m->nodes[i].sources);
+	for (size_t i = 0; i < m->pools_count; i++) {
+		free(m->pools[i].name);
+		free(m->pools[i].why);
+		json_decref(m->pools[i].spec);
+	}
+	free(m->nodes);
+	free(m->pools);
+	json_decref(m->findings);
+	json_decref(m->steps);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "systems/glusterfs/plan.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * What the planner thinks with: nodes, the devices and directories on them ("sources"), pools.
+ * Everything is sorted by name, so that the order of the input does not matter. Strings and JSON
+ * are borrowed from the input, but for what is marked as owned.
+ */
+struct plan_pool;
+
+struct source {
+	struct plan_node *node;
+	const char *name;
+	bool directory;
+	char id[16];
+	int64_t size;
+	bool listed; /* in the node's spec, as opposed to known from a pool only */
+	bool fit; /* the agent says that it can be used */
+	struct plan_pool *pool; /* the pool whose spec names it, NULL: none */
+	bool taken; /* by a pool, or still held by one that it is leaving */
+};
+
+struct plan_node {
+	const json_t *object;
+	const char *name, *uid;
+	const char *cluster; /* where it is: that of its bricks, else what its spec says */
+	const char *wanted; /* the cluster of its spec */
+	const char *address; /* in force; NULL: none, the node cannot be used */
+	int zone;
+	bool deleting, maintenance, offline;
+	bool has_bricks; /* in the spec or the status of some pool */
+	struct source *sources;
+	size_t sources_count;
+	int free_count; /* plan_place.c: of its sources */
+};
+
+struct plan_pool {
+	const json_t *object; /* NULL: new */
+	char *name; /* owned */
+	long number; /* of its name <deployment>-<n> */
+	const char *cluster;
+	struct volume_type type;
+	json_t *spec; /* owned: as it should be */
+	const char *action;
+	char *why; /* owned */
+	bool deleting;
+};
+
+struct plan_model {
+	const struct plan_input *in;
+	struct volume_type type; /* of new pools */
+	struct plan_node *nodes;
+	size_t nodes_count;
+	struct plan_pool *pools;
+	size_t pools_count, pools_cap;
+	json_t *findings, *steps;
+};
+
+int model_build(struct plan_model *m, const struct plan_input *in, struct error *err);
+void model_done(struct plan_model *m);
+struct plan_node *model_node(struct plan_model *m, const char *name);
+struct source *model_source(struct plan_model *m, const char *brick_id);
+struct plan_pool *model_add_pool(struct plan_model *m, const char *cluster);
+const json_t *pool_brick(const json_t *bricks, const char *id);
+
+void finding(struct plan_model *m, const char *node, const char *device, const char *pool,
+	     const char *reason, const char *format, ...) __attribute__((format(printf, 6, 7)));
+void step(struct plan_model *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* plan_place.c ---------------------------------------------------------------------------------- */
+#define SET_MAX 64
+struct set {
+	struct source *bricks[SET_MAX];
+	int count;
+	int arbiter; /* index, or -1 */
+};
+/* May this source become a brick of the cluster now? */
+bool source_is_free(const struct source *s, const char *cluster);
+/* The best set that can be made in the cluster; false: none. */
+bool choose_set(struct plan_model *m, const char *cluster, const struct volume_type *type,
+		struct set *ret);
+/* The best source in place of brick `leaving` of the pool, at least min_size; NULL: none. */
+struct source *choose_replacement(struct plan_model *m, const struct plan_pool *p,
+				  const char *leaving, int64_t min_size);
+/* The JSON of a brick. */
+json_t *brick_json(const struct source *s, bool arbiter);
+
+/* plan_pools.c: editing of the pools that are, making new ones. plan_node.c: each node's orders. */
+void plan_pools(struct plan_model *m);
+json_t *plan_nodes(struct plan_model *m);

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "systems/glusterfs/plan_model.h"
+
+#include "base/mem.h"
+
+static bool contains(const json_t *array, const char *text)
+{
+	size_t i;
+	json_t *v;
+	json_array_foreach ((json_t *)array, i, v)
+		if (streq(json_string_value(v), text))
+			return true;
+	return false;
+}
+
+static void add_once(json_t *array, const char *text)
+{
+	if (text && !contains(array, text))
+		json_array_append_new(array, json_string(text));
+}
+
+/* A node that belongs to the trusted pool: it has bricks there, or its agent is up and it is to stay. */
+static bool is_peer(const struct plan_node *n, const char *cluster)
+{
+	if (!n->address || !streq(n->cluster, cluster))
+		return false;
+	return n->has_bricks || (!n->deleting && jget(n->object, "status", "agent"));
+}
+
+static json_t *peers_of(struct plan_model *m, const char *cluster)
+{
+	json_t *peers = json_array();
+	for (size_t i = 0; i < m->nodes_count; i++)
+		if (is_peer(&m->nodes[i], cluster))
+			add_once(peers, m->nodes[i].address);
+	return peers;
+}
+
+/*
+ * Addresses that are to leave the trusted pool: nodes that are being deleted and are empty, old
+ * addresses of nodes that got another one, and what earlier plans said (the node's object may be
+ * gone before the peer is).
+ */
+static json_t *detach_of(struct plan_model *m, const char *cluster, const json_t *peers)
+{
+	cleanup_json json_t *all = json_array();
+	size_t k;
+	json_t *v;
+
+	for (size_t i = 0; i < m->nodes_count; i++) {
+		const struct plan_node *n = &m->nodes[i];
+		const char *known = jstr(n->object, "status", "address");
+		const char *planned = jstr(n->object, "status", "plan", "cluster");
+		if (streq(planned, cluster) &&
+		    (n->deleting || !streq(n->cluster, cluster) || !streq(known, n->address)))
+			add_once(all, known);
+		if (streq(planned, cluster))
+			json_array_foreach (jget(n->object, "status", "plan", "detach"), k, v)
+				add_once(all, json_string_value(v));
+	}
+	json_t *detach = json_array();
+	json_array_foreach (all, k, v)
+		if (!contains(peers, json_string_value(v)))
+			json_array_append(detach, v);
+	return detach;
+}
+
+/* ---- bricks ----------------------------------------------------------------------------------- */
+
+static const char *source_name(const json_t *b)
+{
+	const char *device = jstr(b, "device");
+	return device ? device : jstr(b, "directory");
+}
+
+static json_t *node_brick(const json_t *b, const char *pool, bool wipe)
+{
+	return json_pack("{s:s, s:s, s:s?, s:s?, s:b}", "id", jstr(b, "id"),
+			 jstr(b, "device") ? "device" : "directory", source_name(b), "path",
+			 jstr(b, "path"), "pool", pool, "wipe", wipe);
+}
+
+/* A signature may be wiped only before the brick has ever been prepared: never a brick that holds data. */
+static bool may_wipe(const struct plan_node *n, const json_t *b)
+{
+	return !jbool(b, "prepared") &&
+	       contains(jget(n->object, "spec", "glusterfs", "wipe"), source_name(b));
+}
+
+/* Is the brick still part of some pool's volume, or may its copy still be needed there? */
+static bool still_held(struct plan_model *m, const char *id, const char *pool)
+{
+	for (size_t i = 0; i < m->pools_count; i++) {
+		const json_t *o = m->pools[i].object;
+		if (!o)
+			continue;
+		if (pool_brick(jget(o, "status", "bricks"), id))
+			return true;
+		if (streq(m->pools[i].name, pool) &&
+		    (jint(o, "status", "healPending") > 0 ||
+		     jint(o, "status", "observedGeneration") < jint(o, "metadata", "generation") ||
+		     streq(m->pools[i].action, "change")))
+			return true;
+	}
+	return false;
+}
+
+/* Bricks of the last plan, or that the agent has, which no pool names any more: kept while a volume needs them. */
+static void plan_leftovers(struct plan_model *m, const struct plan_node *n, const json_t *from,
+			   json_t *bricks, json_t *release)
+{
+	size_t i;
+	json_t *b;
+
+	json_array_foreach ((json_t *)from, i, b) {
+		const char *id = jstr(b, "id");
+		if (!id || pool_brick(bricks, id) || contains(release, id))
+			continue;
+		if (!still_held(m, id, jstr(b, "pool"))) {
+			json_array_append_new(release, json_string(id));
+			step(m, "node %s: release brick %s, which left pool %s", n->name, id,
+			     jstr(b, "pool") ? jstr(b, "pool") : "?");
+		} else if (source_name(b)) {
+			json_array_append_new(bricks, node_brick(b, jstr(b, "pool"), false));
+		}
+	}
+}
+
+static json_t *plan_node(struct plan_model *m, const struct plan_node *n)
+{
+	json_t *bricks = json_array(), *release = json_array(), *peers = peers_of(m, n->cluster);
+	size_t k;
+	json_t *b;
+
+	for (size_t i = 0; i < m->pools_count; i++) {
+		json_array_foreach (jget(m->pools[i].spec, "bricks"), k, b) {
+			const struct source *s = model_source(m, jstr(b, "id"));
+			if (s && s->node == n && s->pool == &m->pools[i])
+				json_array_append_new(
+					bricks, node_brick(b, m->pools[i].name, may_wipe(n, b)));
+		}
+	}
+	plan_leftovers(m, n, jget(n->object, "status", "plan", "bricks"), bricks, release);
+	plan_leftovers(m, n, jget(n->object, "status", "agent", "bricks"), bricks, release);
+
+	return json_pack("{s:I, s:s, s:s?, s:b, s:o, s:o, s:o, s:o}", "epoch",
+			 (json_int_t)m->in->epoch, "cluster", n->cluster, "address", n->address,
+			 "maintenance", n->maintenance, "peers", peers, "detach",
+			 detach_of(m, n->cluster, peers), "bricks", bricks, "release", release);
+}
+
+json_t *plan_nodes(struct plan_model *m)
+{
+	json_t *plans = json_object();
+	for (size_t i = 0; i < m->nodes_count; i++)
+		json_object_set_new(plans, m->nodes[i].name, plan_node(m, &m->nodes[i]));
+	return plans;
+}

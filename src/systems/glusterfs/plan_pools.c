@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "systems/glusterfs/plan_model.h"
+
+#include "base/mem.h"
+#include "base/quantity.h"
+
+#include <stdint.h>
+
+static const char *brick_source(const json_t *brick)
+{
+	const char *device = jstr(brick, "device");
+	return device ? device : jstr(brick, "directory");
+}
+
+/* ---- editing ---------------------------------------------------------------------------------- */
+
+static void pool_change(struct plan_model *m, struct plan_pool *p, char *why)
+{
+	p->action = "change";
+	free(p->why);
+	p->why = why;
+	json_object_set_new(p->spec, "epoch", json_integer(m->in->epoch));
+}
+
+/* "prepared" is set once and for ever: from then on nobody may format that device for this brick. */
+static void note_prepared(struct plan_model *m, struct plan_pool *p)
+{
+	size_t i, k;
+	json_t *b, *a;
+
+	json_array_foreach (jget(p->spec, "bricks"), i, b) {
+		const struct plan_node *n = model_node(m, jstr(b, "node"));
+		if (!n || jbool(b, "prepared"))
+			continue;
+		json_array_foreach (jget(n->object, "status", "agent", "bricks"), k, a) {
+			if (!streq(jstr(a, "id"), jstr(b, "id")) || !jbool(a, "mounted"))
+				continue;
+			json_object_set_new(b, "prepared", json_true());
+			pool_change(m, p, xasprintf("brick %s is prepared", jstr(b, "id")));
+		}
+	}
+}
+
+/* Why a brick should leave its pool; NULL: it should stay. */
+static char *leaving_reason(struct plan_model *m, const struct plan_pool *p, const json_t *brick)
+{
+	const char *node = jstr(brick, "node");
+	const struct plan_node *n = model_node(m, node);
+	const struct source *s = model_source(m, jstr(brick, "id"));
+
+	if (!n)
+		return xasprintf("node %s is gone", node);
+	if (n->deleting)
+		return xasprintf("node %s is being deleted", node);
+	if (!s || !s->listed)
+		return xasprintf("%s was removed from node %s", brick_source(brick), node);
+	if (!streq(n->wanted, p->cluster))
+		return xasprintf("node %s moves to cluster %s", node, n->wanted);
+	return NULL;
+}
+
+/* The volume still has to follow an earlier change: one brick at a time, so that copies never run short. */
+static bool change_under_way(const struct plan_pool *p, const json_t *leaving)
+{
+	const json_t *now = jget(p->object, "status", "bricks"), *spec = jget(p->spec, "bricks");
+	size_t i;
+	json_t *b;
+
+	if (!jstr(p->object, "status", "volumeId") || !pool_brick(now, jstr(leaving, "id")))
+		return false; /* not yet made, or this brick never came into it: nothing is lost by another choice */
+	json_array_foreach ((json_t *)now, i, b)
+		if (!pool_brick(spec, jstr(b, "id")))
+			return true;
+	json_array_foreach ((json_t *)spec, i, b)
+		if (!pool_brick(now, jstr(b, "id")))
+			return true;
+	return false;
+}
+
+/* The smallest data brick that stays: what replaces another must hold as much. */
+static int64_t size_needed(struct plan_model *m, const struct plan_pool *p, const json_t *leaving)
+{
+	int64_t min = INT64_MAX, own = 0;
+	size_t i;
+	json_t *b;
+
+	json_array_foreach (jget(p->spec, "bricks"), i, b) {
+		const struct source *s = model_source(m, jstr(b, "id"));
+		if (b == leaving)
+			own = s ? s->size : 0;
+		else if (s && s->size > 0 && !jbool(b, "arbiter") && s->size < min)
+			min = s->size;
+	}
+	if (own > 0 && own < min)
+		min = own;
+	return min == INT64_MAX ? own : min;
+}
+
+static bool is_empty(const struct plan_model *m, const struct plan_pool *p)
+{
+	return m->in->volumes && jint(m->in->volumes, p->name) == 0;
+}
+
+static void replace_brick(struct plan_model *m, struct plan_pool *p, size_t index, struct source *s,
+			  const char *why)
+{
+	json_t *bricks = jget(p->spec, "bricks"), *old = json_array_get(bricks, index);
+	const char *node = jstr(old, "node");
+
+	finding(m, node, brick_source(old), p->name, "Moving",
+		"%s: its brick of pool %s moves to %s of node %s", why, p->name, s->name,
+		s->node->name);
+	step(m, "pool %s: move the brick on %s of node %s to %s of node %s (%s)", p->name,
+	     brick_source(old), node, s->name, s->node->name, why);
+	pool_change(m, p, xasprintf("%s", why));
+	s->pool = p;
+	s->taken = true;
+	json_array_set_new(bricks, index, brick_json(s, jbool(old, "arbiter")));
+}
+
+static void give_up_pool(struct plan_model *m, struct plan_pool *p, const char *why)
+{
+	step(m, "pool %s: delete it; it holds no volume (%s)", p->name, why);
+	p->action = "delete";
+	free(p->why);
+	p->why = xasprintf("%s, nothing can take its place, and the pool holds no volume", why);
+}
+
+static void hold_brick(struct plan_model *m, const struct plan_pool *p, const json_t *b,
+		       int64_t need, const char *why)
+{
+	char size[QUANTITY_TEXT_MAX];
+	const char *kind = jbool(b, "arbiter") ? "any size" : quantity_human(need, size);
+	long volumes = (long)jint(m->in->volumes, p->name);
+
+	finding(m, jstr(b, "node"), brick_source(b), p->name, "Held",
+		"held: %s, but pool %s with %ld volumes needs its brick; add a device or node (%s "
+		"or more, on a node "
+		"without a brick of this pool), or delete those volumes",
+		why, p->name, volumes, kind);
+}
+
+static void edit_pool(struct plan_model *m, struct plan_pool *p)
+{
+	size_t i;
+	json_t *b;
+
+	json_array_foreach (jget(p->spec, "bricks"), i, b) {
+		cleanup_free char *why = leaving_reason(m, p, b);
+		if (!why)
+			continue;
+		if (change_under_way(p, b)) {
+			finding(m, jstr(b, "node"), brick_source(b), p->name, "Moving",
+				"%s: pool %s finishes an earlier change first", why, p->name);
+			continue;
+		}
+		int64_t need = size_needed(m, p, b);
+		struct source *s = choose_replacement(m, p, jstr(b, "id"), need);
+		if (s) {
+			replace_brick(m, p, i, s, why);
+			return;
+		}
+		if (is_empty(m, p)) {
+			give_up_pool(m, p, why);
+			return;
+		}
+		hold_brick(m, p, b, need, why);
+	}
+}
+
+/* ---- growing ---------------------------------------------------------------------------------- */
+
+static void create_pool(struct plan_model *m, const char *cluster, const struct set *set)
+{
+	struct plan_pool *p = model_add_pool(m, cluster);
+	if (!p)
+		return;
+	json_t *bricks = json_array();
+	for (int i = 0; i < set->count; i++) {
+		set->bricks[i]->taken = true;
+		set->bricks[i]->pool = p;
+		json_array_append_new(bricks, brick_json(set->bricks[i], i == set->arbiter));
+		step(m, "pool %s: brick on %s of node %s (zone %d)%s", p->name,
+		     set->bricks[i]->name, set->bricks[i]->node->name, set->bricks[i]->node->zone,
+		     i == set->arbiter ? ", the arbiter" : "");
+	}
+	p->why = xasprintf("%d free devices on distinct nodes", set->count);
+	p->spec =
+		json_pack("{s:s, s:s, s:s, s:s, s:I, s:o, s:{}}", "type", "glusterfs", "deployment",
+			  m->in->deployment, "cluster", cluster, "volumeType", m->in->volume_type,
+			  "epoch", (json_int_t)m->in->epoch, "bricks", bricks, "options");
+}
+
+static void grow_cluster(struct plan_model *m, const char *cluster)
+{
+	struct set set;
+	while (m->pools_count < m->pools_cap && choose_set(m, cluster, &m->type, &set))
+		create_pool(m, cluster, &set);
+}
+
+/* ---- what is not used, and why ---------------------------------------------------------------- */
+
+static const json_t *report_of(const struct source *s)
+{
+	size_t i;
+	json_t *d;
+	json_array_foreach (jget(s->node->object, "status", "agent", "devices"), i, d)
+		if (streq(jstr(d, s->directory ? "directory" : "device"), s->name))
+			return d;
+	return NULL;
+}
+
+static void explain_unfit(struct plan_model *m, const struct source *s)
+{
+	const json_t *report = report_of(s);
+	const char *state = jstr(report, "state"), *message = jstr(report, "message");
+
+	if (!state) {
+		finding(m, s->node->name, s->name, NULL, "Waiting",
+			"%s of node %s: its agent has not reported yet", s->name, s->node->name);
+		return;
+	}
+	finding(m, s->node->name, s->name, s->pool ? s->pool->name : NULL, state,
+		"%s of node %s: %s", s->name, s->node->name,
+		message			 ? message
+		: jstr(report, "reason") ? jstr(report, "reason")
+					 : state);
+}
+
+static void explain_unused(struct plan_model *m)
+{
+	for (size_t i = 0; i < m->nodes_count; i++) {
+		const struct plan_node *n = &m->nodes[i];
+		if (!streq(n->cluster, n->wanted))
+			finding(m, n->name, NULL, NULL, "ClusterChanged",
+				"node %s stays in cluster %s until it is empty, then moves to %s",
+				n->name, n->cluster, n->wanted);
+		for (size_t j = 0; j < n->sources_count; j++) {
+			const struct source *s = &n->sources[j];
+			if (!s->fit)
+				explain_unfit(m, s);
+			else if (source_is_free(s, n->cluster))
+				finding(m, n->name, s->name, NULL, "Unused",
+					"%s of node %s waits for others: %s needs free devices on "
+					"%d nodes of cluster "
+					"%s; add a device or node",
+					s->name, n->name, m->in->volume_type, m->type.bricks,
+					n->cluster);
+		}
+	}
+}
+
+void plan_pools(struct plan_model *m)
+{
+	size_t existing = m->pools_count;
+
+	for (size_t i = 0; i < existing; i++) {
+		struct plan_pool *p = &m->pools[i];
+		if (p->deleting || streq(p->action, "delete"))
+			continue;
+		note_prepared(m, p);
+		edit_pool(m, p);
+	}
+	for (size_t i = 0; i < m->nodes_count; i++)
+		grow_cluster(m, m->nodes[i].cluster);
+	explain_unused(m);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/error.h"
+#include "base/json.h"
+
+#include <stdint.h>
+
+/*
+ * One pool through libgfapi. Whoever mounts the pool can plant a symbolic link anywhere in it, so
+ * nothing here resolves a path: every step goes from a directory's handle to one name in it, and
+ * what is found there must be a directory (or a plain file) itself. Thread-safe.
+ */
+struct pool_fs;
+
+int pool_fs_open(const char *volume, const char *const *hosts, const char *log_path,
+		 struct pool_fs **ret, struct error *err);
+
+/*
+ * The info file comes first and goes last, so that whatever a crash leaves behind can be listed,
+ * and completed or removed by doing the same again.
+ */
+int pool_fs_create(struct pool_fs *p, const char *name, int64_t size, struct error *err);
+int pool_fs_remove(struct pool_fs *p, const char *name, struct error *err);
+int pool_fs_archive(struct pool_fs *p, const char *name, struct error *err);
+int pool_fs_stat(struct pool_fs *p, json_t **ret, struct error *err);
+int pool_fs_list(struct pool_fs *p, json_t **ret, struct error *err);
+
+/* Deletes what is in the trash directory; > 0: there was something. Called by one thread only. */
+int pool_fs_purge(struct pool_fs *p, struct error *err);

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/process.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+/* Words of QM_WRAP come before the program: valgrind, perf. */
+static void add_wrap(struct strv *argv)
+{
+	const char *wrap = getenv("QM_WRAP");
+	cleanup_free char *words = wrap ? xstrdup(wrap) : NULL;
+	char *save = NULL;
+	for (char *word = words ? strtok_r(words, " ", &save) : NULL; word;
+	     word = strtok_r(NULL, " ", &save))
+		strv_add(argv, word);
+}
+
+static int spawn(const struct strv *argv, int channel, const char *log_path, pid_t *ret)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attr;
+	sigset_t none;
+
+	sigemptyset(&none);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, channel, STDIN_FILENO);
+	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log_path,
+					 O_WRONLY | O_CREAT | O_APPEND, 0600);
+	posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+	posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+
+	int rc = posix_spawnp(ret, argv->items[0], &actions, &attr, argv->items, environ);
+	posix_spawnattr_destroy(&attr);
+	posix_spawn_file_actions_destroy(&actions);
+	return -rc;
+}
+
+int process_start(const char *program, const char *log_dir, const struct worker_pool *pool,
+		  struct process *ret, struct error *err)
+{
+	int pair[2];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return error_errno(err, errno, "cannot start a worker for pool %s", pool->name);
+
+	cleanup_free char *log_path = xasprintf("%s/qm-gluster-%s.log", log_dir, pool->name);
+	struct strv argv = { 0 };
+	add_wrap(&argv);
+	strv_add(&argv, program);
+	strv_add(&argv, "--pool");
+	strv_add(&argv, pool->name);
+	strv_add(&argv, "--log");
+	strv_add(&argv, log_path);
+	for (size_t i = 0; pool->hosts[i]; i++) {
+		strv_add(&argv, "--host");
+		strv_add(&argv, pool->hosts[i]);
+	}
+	pid_t pid;
+	int rc = spawn(&argv, pair[1], log_path, &pid);
+	strv_done(&argv);
+	close(pair[1]);
+	if (rc < 0) {
+		close(pair[0]);
+		return error_errno(err, -rc, "cannot start %s for pool %s", program, pool->name);
+	}
+	*ret = (struct process){ .pid = pid, .fd = pair[0] };
+	return 0;
+}
+
+void process_kill(struct process *p)
+{
+	kill(-p->pid, SIGKILL);
+	close(p->fd);
+	p->fd = -1;
+}
+
+void process_list_add(struct process_list *l, const struct process *p)
+{
+	l->pids = xrealloc(l->pids, (l->count + 1) * sizeof(*l->pids));
+	l->pids[l->count++] = p->pid;
+}
+
+bool process_list_reap(struct process_list *l)
+{
+	for (size_t i = 0; i < l->count;) {
+		if (waitpid(l->pids[i], NULL, WNOHANG) == 0)
+			i++;
+		else
+			l->pids[i] = l->pids[--l->count];
+	}
+	return l->count > 0;
+}
+
+void process_list_done(struct process_list *l)
+{
+	for (int i = 0; i < 100 && process_list_reap(l); i++)
+		poll(NULL, 0, 10);
+	free(l->pids);
+	*l = (struct process_list){ 0 };
+}

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/worker.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "worker/path.h"
+#include "worker/process.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#define MAX_WORKERS 8
+#define IDLE_MS 30000
+#define DEADLINE_MS 30000
+#define STACK_SIZE (256 * 1024)
+
+/* A call that waits for its answer; lives on the caller's stack. */
+struct call {
+	struct call *next;
+	int64_t id;
+	bool done;
+	int rc;
+	json_t *reply;
+	struct error error;
+};
+
+struct worker {
+	struct worker *next;
+	char *pool;
+	struct process process;
+	struct buf in;
+	struct call *calls;
+	int64_t idle_since; /* mono ms, while it has no call */
+	bool busy; /* empties the trash */
+};
+
+struct worker_manager {
+	struct workers base;
+	char *program, *log_dir;
+	int max, idle_ms, deadline_ms;
+	pthread_mutex_t lock;
+	pthread_cond_t changed; /* a call is done, or a place is free */
+	struct worker *workers;
+	struct process_list ending; /* killed, not yet reaped */
+	int64_t next_id;
+	bool stop;
+	int wake_fd;
+	pthread_t thread;
+};
+
+static int64_t now_ms(void)
+{
+	return clock_mono_ms(&clock_real);
+}
+
+static void wake(struct worker_manager *m)
+{
+	uint64_t one = 1;
+	if (write(m->wake_fd, &one, sizeof(one)) < 0)
+		return; /* the counter is full: it is awake */
+}
+
+/* ---- ends of workers; the lock is held ---------------------------------------------------------- */
+
+static void finish_call(struct worker_manager *m, struct call *c, int rc, const char *message)
+{
+	c->rc = rc;
+	c->done = true;
+	if (rc < 0)
+		error_set(&c->error, -rc, "%s", message);
+	pthread_cond_broadcast(&m->changed);
+}
+
+/* Takes the worker off the list and ends it; whoever still waits for it gets rc and the message. */
+static void end_worker(struct worker_manager *m, struct worker *w, int rc, const char *message)
+{
+	struct worker **at = &m->workers;
+	while (*at != w)
+		at = &(*at)->next;
+	*at = w->next;
+
+	while (w->calls) {
+		struct call *c = w->calls;
+		w->calls = c->next;
+		finish_call(m, c, rc, message);
+	}
+	process_kill(&w->process);
+	process_list_add(&m->ending, &w->process);
+	buf_done(&w->in);
+	free(w->pool);
+	free(w);
+	pthread_cond_broadcast(&m->changed);
+	wake(m);
+}
+
+static int count_workers(const struct worker_manager *m)
+{
+	int count = 0;
+	for (const struct worker *w = m->workers; w; w = w->next)
+		count++;
+	return count;
+}
+
+/* The one without work for longest; one that empties its trash only where there is no other. */
+static struct worker *most_idle(const struct worker_manager *m)
+{
+	struct worker *best = NULL;
+	for (struct worker *w = m->workers; w; w = w->next)
+		if (!w->calls && (!best || w->busy < best->busy ||
+				  (w->busy == best->busy && w->idle_since < best->idle_since)))
+			best = w;
+	return best;
+}
+
+/* ---- calls; the lock is held -------------------------------------------------------------------- */
+
+static struct worker *find_worker(struct worker_manager *m, const char *pool)
+{
+	for (struct worker *w = m->workers; w; w = w->next)
+		if (streq(w->pool, pool))
+			return w;
+	return NULL;
+}
+
+static int wait_until(struct worker_manager *m, int64_t deadline)
+{
+	struct timespec ts = { .tv_sec = deadline / 1000, .tv_nsec = deadline % 1000 * 1000000 };
+	return pthread_cond_timedwait(&m->changed, &m->lock, &ts);
+}
+
+static int start_worker(struct worker_manager *m, const struct worker_pool *pool,
+			struct worker **ret, struct error *err)
+{
+	struct process process;
+	int rc = process_start(m->program, m->log_dir, pool, &process, err);
+	if (rc < 0)
+		return rc;
+	struct worker *w = xcalloc(1, sizeof(*w));
+	w->pool = xstrdup(pool->name);
+	w->process = process;
+	w->idle_since = now_ms();
+	w->next = m->workers;
+	m->workers = w;
+	*ret = w;
+	return 0;
+}
+
+/* The pool's worker, started if needed; waits for a place when all are at work. */
+static int get_worker(struct worker_manager *m, const struct worker_pool *pool, int64_t deadline,
+		      struct worker **ret, struct error *err)
+{
+	for (;;) {
+		if (m->stop)
+			return error_set(err, ECANCELED, "the operator is ending");
+		*ret = find_worker(m, pool->name);
+		if (*ret)
+			return 0;
+		struct worker *idle = most_idle(m);
+		if (count_workers(m) < m->max)
+			return start_worker(m, pool, ret, err);
+		if (idle)
+			end_worker(m, idle, -ECANCELED, "ended to make room");
+		else if (wait_until(m, deadline) == ETIMEDOUT)
+			return error_set(err, EBUSY,
+					 "pool %s has to wait: all %d gluster workers are at work",
+					 pool->name, m->max);
+	}
+}
+
+static int send_request(struct worker_manager *m, struct worker *w, struct call *c, json_t *request,
+			struct error *err)
+{
+	c->id = ++m->next_id;
+	json_object_set_new(request, "id", json_integer(c->id));
+	cleanup_free char *text = json_text(request);
+	size_t len = strlen(text);
+	text[len++] = '\n'; /* in place of the NUL */
+
+	/* never blocks: a worker that has stopped reading is one that hangs */
+	ssize_t n = send(w->process.fd, text, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n != (ssize_t)len) {
+		cleanup_free char *message =
+			xasprintf("the worker of pool %s took no request", w->pool);
+		end_worker(m, w, -EAGAIN, message);
+		return error_set(err, EAGAIN, "%s; it is started again", message);
+	}
+	c->next = w->calls;
+	w->calls = c;
+	wake(m);
+	return 0;
+}
+
+static void hung(struct worker_manager *m, const char *pool, const struct call *c)
+{
+	struct worker *w = find_worker(m, pool);
+	struct call *at = w ? w->calls : NULL;
+	while (at && at != c)
+		at = at->next;
+	if (!at)
+		return;
+	log_warn("pool %s gave no answer for %d s: its worker is killed", pool,
+		 m->deadline_ms / 1000);
+	cleanup_free char *message =
+		xasprintf("pool %s gave no answer for %d s; are its bricks online?", pool,
+			  m->deadline_ms / 1000);
+	end_worker(m, w, -ETIMEDOUT, message);
+}
+
+/* One request to the pool's worker, one answer. request is stolen. */
+static int call_worker(struct workers *base, const struct worker_pool *pool, json_t *request,
+		       json_t **ret, struct error *err)
+{
+	struct worker_manager *m = (struct worker_manager *)base;
+	struct call c = { 0 };
+	struct worker *w;
+	int64_t deadline = now_ms() + m->deadline_ms;
+
+	pthread_mutex_lock(&m->lock);
+	int rc = get_worker(m, pool, deadline, &w, err);
+	if (rc == 0)
+		rc = send_request(m, w, &c, request, err);
+	if (rc == 0) {
+		while (!c.done)
+			if (wait_until(m, deadline) == ETIMEDOUT && !c.done)
+				hung(m, pool->name, &c);
+		rc = c.rc;
+		if (rc < 0 && err)
+			*err = c.error;
+	}
+	pthread_mutex_unlock(&m->lock);
+
+	json_decref(request);
+	if (rc >= 0 && ret) {
+		*ret = json_incref(jget(c.reply, "result"));
+		rc = *ret ? 0
+			  : error_set(err, EPROTO, "the worker of pool %s gave no result",
+				      pool->name);
+	}
+	json_decref(c.reply);
+	return rc;
+}
+
+/* ---- answers: one thread reads from all workers --------------------------------------------------- */
+
+static void take_answer(struct worker_manager *m, struct worker *w, json_t *reply)
+{
+	int64_t id = jint(reply, "id");
+
+	for (struct call **at = &w->calls; *at; at = &(*at)->next) {
+		struct call *c = *at;
+		if (c->id != id)
+			continue;
+		*at = c->next;
+		c->reply = json_incref(reply);
+		finish_call(m, c, (int)jint(reply, "rc"),
+			    jstr(reply, "error") ? jstr(reply, "error") : "failed");
+		break;
+	}
+	if (jget(reply, "busy"))
+		w->busy = jbool(reply, "busy");
+	w->idle_since = now_ms();
+}
+
+/* Reads what is there; false: the worker has ended (and was taken off). */
+static bool read_worker(struct worker_manager *m, struct worker *w)
+{
+	char chunk[4096];
+	ssize_t n = recv(w->process.fd, chunk, sizeof(chunk), MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return true;
+	if (n <= 0) {
+		cleanup_free char *message =
+			xasprintf("the worker of pool %s ended unexpectedly", w->pool);
+		end_worker(m, w, -EAGAIN, message);
+		return false;
+	}
+	buf_add(&w->in, chunk, (size_t)n);
+
+	char *end;
+	while ((end = memchr(w->in.data, '\n', w->in.len))) {
+		cleanup_json json_t *reply = NULL;
+		size_t used = (size_t)(end + 1 - w->in.data);
+		json_parse(w->in.data, used - 1, &reply, NULL);
+		memmove(w->in.data, w->in.data + used, w->in.len - used);
+		w->in.len -= used;
+		if (jint(reply, "id") == 0 && jint(reply, "rc") < 0) {
+			end_worker(m, w, (int)jint(reply, "rc"), jstr(reply, "error"));
+			return false;
+		}
+		take_answer(m, w, reply);
+	}
+	return true;
+}
+
+/* Ends workers that have been idle for long; how long until the next may be, -1: none. */
+static int expire_idle(struct worker_manager *m)
+{
+	int next = -1;
+	for (struct worker *w = m->workers, *after; w; w = after) {
+		after = w->next;
+		if (w->calls || w->busy)
+			continue;
+		int64_t left = w->idle_since + m->idle_ms - now_ms();
+		if (left <= 0)
+			end_worker(m, w, -ECANCELED, "idle");
+		else if (next < 0 || left < next)
+			next = (int)left + 1;
+	}
+	return next;
+}
+
+static void *read_answers(void *arg)
+{
+	struct worker_manager *m = arg;
+	struct pollfd fds[MAX_WORKERS * 4 + 1];
+
+	pthread_mutex_lock(&m->lock);
+	while (!m->stop) {
+		int timeout = expire_idle(m);
+		if (process_list_reap(&m->ending) && (timeout < 0 || timeout > 100))
+			timeout = 100;
+		nfds_t count = 0;
+		fds[count++] = (struct pollfd){ .fd = m->wake_fd, .events = POLLIN };
+		for (struct worker *w = m->workers; w && count < ARRAY_SIZE(fds); w = w->next)
+			fds[count++] = (struct pollfd){ .fd = w->process.fd, .events = POLLIN };
+
+		pthread_mutex_unlock(&m->lock);
+		poll(fds, count, timeout);
+		uint64_t drained;
+		if (fds[0].revents && read(m->wake_fd, &drained, sizeof(drained)) < 0)
+			log_warn("cannot read an eventfd: %m");
+		pthread_mutex_lock(&m->lock);
+
+		/* the list may have changed meanwhile: a descriptor that nobody has any more is passed over,
+		 * and one that was taken over by a new worker is read without blocking */
+		for (nfds_t i = 1; i < count; i++) {
+			struct worker *w = m->workers;
+			while (fds[i].revents && w && w->process.fd != fds[i].fd)
+				w = w->next;
+			if (fds[i].revents && w)
+				read_worker(m, w);
+		}
+	}
+	pthread_mutex_unlock(&m->lock);
+	return NULL;
+}
+
+/* ---- operations ----------------------------------------------------------------------------------- */
+
+static int named(struct workers *w, const struct worker_pool *pool, const char *op,
+		 const char *name, int64_t size, struct error *err)
+{
+	if (!volume_name_ok(name))
+		return error_set(
+			err, EINVAL,
+			"\"%.60s\" is not a volume's name: only a-z, 0-9 and - may be in it", name);
+	return call_worker(
+		w, pool,
+		json_pack("{s:s, s:s, s:I}", "op", op, "name", name, "size", (json_int_t)size),
+		NULL, err);
+}
+
+static int op_create(struct workers *w, const struct worker_pool *pool, const char *name,
+		     int64_t size, struct error *err)
+{
+	return named(w, pool, "create", name, size, err);
+}
+
+static int op_remove(struct workers *w, const struct worker_pool *pool, const char *name,
+		     struct error *err)
+{
+	return named(w, pool, "remove", name, 0, err);
+}
+
+static int op_archive(struct workers *w, const struct worker_pool *pool, const char *name,
+		      struct error *err)
+{
+	return named(w, pool, "archive", name, 0, err);
+}
+
+static int op_stat(struct workers *w, const struct worker_pool *pool, json_t **ret,
+		   struct error *err)
+{
+	return call_worker(w, pool, json_pack("{s:s}", "op", "stat"), ret, err);
+}
+
+static int op_list(struct workers *w, const struct worker_pool *pool, json_t **ret,
+		   struct error *err)
+{
+	return call_worker(w, pool, json_pack("{s:s}", "op", "list"), ret, err);
+}
+
+static void op_free(struct workers *base)
+{
+	struct worker_manager *m = (struct worker_manager *)base;
+
+	pthread_mutex_lock(&m->lock);
+	m->stop = true;
+	while (m->workers)
+		end_worker(m, m->workers, -ECANCELED, "the operator is ending");
+	wake(m);
+	pthread_mutex_unlock(&m->lock);
+	pthread_join(m->thread, NULL);
+
+	process_list_done(&m->ending);
+	pthread_cond_destroy(&m->changed);
+	pthread_mutex_destroy(&m->lock);
+	close(m->wake_fd);
+	free(m->program);
+	free(m->log_dir);
+	free(m);
+}
+
+static const struct worker_ops ops = {
+	.create = op_create,
+	.remove = op_remove,
+	.archive = op_archive,
+	.stat = op_stat,
+	.list = op_list,
+	.free = op_free,
+};
+
+int workers_start(const struct workers_options *options, struct workers **ret, struct error *err)
+{
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (fd < 0)
+		return error_errno(err, errno, "cannot start the manager of gluster workers");
+
+	struct worker_manager *m = xcalloc(1, sizeof(*m));
+	m->base.ops = &ops;
+	m->program = xstrdup(options->program);
+	m->log_dir = xstrdup(options->log_dir);
+	m->max = options->max > 0 && options->max < MAX_WORKERS * 4 ? options->max : MAX_WORKERS;
+	m->idle_ms = options->idle_ms > 0 ? options->idle_ms : IDLE_MS;
+	m->deadline_ms = options->deadline_ms > 0 ? options->deadline_ms : DEADLINE_MS;
+	m->wake_fd = fd;
+	pthread_mutex_init(&m->lock, NULL);
+	pthread_condattr_t attr;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&m->changed, &attr);
+	pthread_condattr_destroy(&attr);
+
+	pthread_attr_t thread_attr;
+	pthread_attr_init(&thread_attr);
+	pthread_attr_setstacksize(&thread_attr, STACK_SIZE);
+	int rc = pthread_create(&m->thread, &thread_attr, read_answers, m);
+	pthread_attr_destroy(&thread_attr);
+	if (rc) {
+		close(fd);
+		free(m->program);
+		free(m->log_dir);
+		free(m);
+		return error_errno(err, rc, "cannot start the manager of gluster workers");
+	}
+	*ret = &m->base;
+	return 0;
+}

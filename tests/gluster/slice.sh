@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The whole way, from nothing to a mounted claim and back to nothing, on real GlusterFS: what a
+# person does after ./quickstart, with kills at random moments in between.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/lib/tap.sh
+build=${QM_BUILD:-build}
+export QM_STATE_DIR=${QM_TEST_DIR:-$(mktemp -d /var/tmp/qm-slice.XXXXXX)}/state QM_RUN_DIR
+QM_RUN_DIR=/run/qm-slice.$$
+PATH=$PWD/$build/src/cli:$PWD/$build/hostvol:$PATH
+mnt=$QM_RUN_DIR.mnt
+seed=${QM_SEED:-$RANDOM}
+echo "# seed $seed (QM_SEED=$seed repeats it)"
+RANDOM=$seed
+
+loops_before=$(losetup -a | sort)
+links_before=$(ip -o link | wc -l)
+
+cleanup() {
+	quartermaster down --delete-data --force > /dev/null 2>&1
+	rm -rf "$mnt" "${QM_STATE_DIR%/state}" "$QM_RUN_DIR"
+}
+trap cleanup EXIT
+
+field() { quartermaster get "$1" "$2" -o json | jq -r "$3"; }
+is() { [ "$(field "$1" "$2" "$3")" = "$4" ] || { field "$1" "$2" .; return 1; }; }
+processes() { for p in /proc/[0-9]*; do tr '\0' '\n' < "$p/environ" 2>/dev/null | grep -qx "QM_RUN_DIR=$QM_RUN_DIR" && echo "${p#/proc/}"; done | grep -vx "$$"; }
+# the pids of this instance's processes whose command line matches
+pids_of() { for p in $(processes); do tr '\0' ' ' < "/proc/$p/cmdline" 2>/dev/null | grep -Eq -- "$1" && echo "$p"; done; }
+kill_one() { local all; mapfile -t all < <(pids_of "$1"); [ ${#all[@]} -gt 0 ] && kill -9 "${all[RANDOM % ${#all[@]}]}"; }
+
+claim() {
+	sed "s/my-claim/$1/; s/100Mi/$2/" docs/examples/claim.yaml | quartermaster apply -f -
+}
+writable() { echo "$RANDOM" > "$mnt/file" && cat "$mnt/file"; }
+
+check "up --demo" quartermaster up --demo
+check "the demonstration's claim is mounted" mountpoint -q "$QM_RUN_DIR/mnt/demo"
+check "the store is ONLINE" is storagestatus glusterfs .spec.status ONLINE
+check "ONLINE stands in a column" bash -c 'quartermaster get storagestatus | grep -q ONLINE'
+check "up again only reports" quartermaster up --demo
+check "no process twice" [ "$(pids_of 'quartermaster (api|operator|supervise)' | wc -l)" = 3 ]
+
+check "a claim of one's own" claim mine 200Mi
+check "it becomes Bound" wait_for 10 is pvc mine .status.phase Bound
+check "it is mounted" quartermaster mount mine "$mnt"
+check "it is written" writable
+check "a claim bigger than any pool" claim huge 1000Gi
+check "stays Pending" is pvc huge .status.phase Pending
+check "and says why" wait_for 5 bash -c 'quartermaster describe pvc huge | grep -Eiq "pool|capacity|free"'
+check "it goes" quartermaster delete pvc huge
+
+for victim in 'quartermaster api' 'quartermaster operator' 'quartermaster supervise' 'quartermaster agent' 'glusterd ' 'glusterfsd .*brick'; do
+	check "kill -9 of $victim" kill_one "$victim"
+	check "the volume is still readable and writable" writable
+	check "a claim goes through all the same" claim "after-$((RANDOM % 100000))" 10Mi
+done
+bound() { [ -z "$(quartermaster get pvc -o json | jq -r '.items[] | select(.status.phase != "Bound") | .metadata.name')" ]; }
+check "every claim is Bound" wait_for 60 bound
+healthy() { quartermaster get storagestatus glusterfs -o json | jq -e '.spec.status == "ONLINE" and .status.healPending == 0 and ([.status.conditions[] | select(.type == "Degraded" and .status == "True")] | length == 0)'; }
+check "all is healed" wait_for 90 healthy
+
+# a whole node goes: all its processes, at once
+node_gone() { local p; for p in $(pids_of 'agent --node default/node2') $(pids_of 'gluster(d|fsd|fs).*(node2|10\.117\.[0-9]+\.2)'); do kill -9 "$p"; done; }
+check "one node's processes die at once" node_gone
+check "the volume is still readable and writable" writable
+check "it comes back and heals" wait_for 90 healthy
+
+check "umount" quartermaster umount "$mnt"
+check "the data was kept" bash -c "quartermaster mount mine $mnt && test -s $mnt/file && quartermaster umount $mnt"
+check "delete a claim" quartermaster delete pvc mine
+no_volume() { ! quartermaster get pv -o json | jq -e '.items[] | select(.spec.claimRef.name == "mine")'; }
+check "its volume goes" wait_for 20 no_volume
+
+check "down" quartermaster down
+check "no process is left" [ -z "$(processes)" ]
+check "up again goes on where it was" quartermaster up
+check "the store is ONLINE again" is storagestatus glusterfs .spec.status ONLINE
+check "down, with the data" quartermaster down --delete-data
+check "no process is left" [ -z "$(processes)" ]
+check "no loop device is left" [ "$(losetup -a | sort)" = "$loops_before" ]
+check "no mount is left" bash -c "! grep -E 'qm-slice|$QM_RUN_DIR' /proc/self/mountinfo"
+check "no interface is left" [ "$(ip -o link | wc -l)" = "$links_before" ]
+check "no file is left" [ ! -e "$QM_STATE_DIR" -a ! -e "$QM_RUN_DIR" ]
+plan

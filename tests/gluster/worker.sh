@@ -1,0 +1,142 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# qm-gluster and its manager against a real GlusterFS of three boxes. worker.sh BUILD_DIR
+cd "$(dirname "$0")/../.." || exit 1
+BUILD=$(realpath "${1:-build}")
+. tests/gluster/lib.sh
+
+LOGS=$LAB/logs
+mkdir -p "$LOGS"
+# The driver runs beside the bricks of box 1; its script comes on standard input.
+driver() { # [max [idle]]
+	in_box 1 timeout 120 "$BUILD/tests/unit/worker/worker-driver" "$BUILD/src/worker/qm-gluster" "$LOGS" \
+		"${1:-8}" "${2:-30000}" "$(addr 1)" "$(addr 2)" "$(addr 3)"
+}
+brick() { echo "$LAB/box$1/state/$2"; }
+
+lab_up 3
+for i in 1 2 3; do
+	in_box $i glusterd -N -p /run/gluster/glusterd.pid \
+		--xlator-option management.glusterd-sockfile=/run/gluster/glusterd.socket </dev/null >/dev/null 2>&1 &
+	disown $!
+done
+until_true 20 gluster 1 peer probe "$(addr 2)" >/dev/null 2>&1
+until_true 20 gluster 1 peer probe "$(addr 3)" >/dev/null 2>&1
+connected() { [ "$(gluster 1 peer status | grep -c Connected)" = 2 ]; }
+until_true 20 connected
+for v in a b; do
+	gluster 1 volume create $v replica 3 "$(addr 1):$(brick 1 $v)" "$(addr 2):$(brick 2 $v)" \
+		"$(addr 3):$(brick 3 $v)" force >/dev/null && gluster 1 volume start $v >/dev/null
+	ok "volume $v is there" || { echo "Bail out! no volume"; exit 1; }
+done
+
+# ---- create, remove, archive ------------------------------------------------------------------
+PV=pvc-b219f250-ff12-49d0-8049-21c69641f87a
+out=$(printf '%s\n' "create a $PV 1048576" "create a $PV 2097152" "list a" "stat a" | driver)
+is "$(grep -c 'rc 0' <<<"$out")" 4 "create, create again, list, stat"
+for i in 1 2 3; do [ -d "$(brick $i a)/subvol/46/fc/$PV" ] || false; done
+ok "the directory is where Kadalu has it, on every brick"
+is "$(cat "$(brick 2 a)/info/subvol/46/fc/$PV.json")" '{"size": 2097152, "path_prefix": "subvol/46/fc"}' "the info file has the new size"
+is "$(stat -c %a "$(brick 1 a)/subvol/46/fc/$PV")" 755 "mode 755"
+grep -q "\"name\":\"$PV\",\"size\":2097152" <<<"$(tr -d ' ' <<<"$out")"
+ok "list names it"
+[ ! -e "$(brick 1 a)/stat.db" ]
+ok "no stat.db"
+
+mnt=$LAB/mnt
+mkdir -p "$mnt"
+in_box 1 mount -t glusterfs "$(addr 1):/a" "$mnt"
+deep=$mnt/subvol/46/fc/$PV
+in_box 1 bash -c "for i in \$(seq 1 200); do echo x >$deep/f\$i; done; cd $deep; for i in \$(seq 1 40); do mkdir d; cd d; echo y >f; done; ln -s /etc/passwd $deep/link"
+out=$(printf '%s\n' "remove a $PV" "remove a $PV" "create a pvc-keep 5" "archive a pvc-keep" "archive a pvc-keep" "sleep 500" | driver)
+is "$(grep -c 'rc 0' <<<"$out")" 5 "remove and archive, each twice"
+[ ! -e "$(brick 1 a)/subvol/46/fc/$PV" ] && [ ! -e "$(brick 1 a)/info/subvol/46/fc/$PV.json" ]
+ok "directory and info file are gone at once"
+trash_empty() { [ -z "$(ls "$(brick 1 a)/.quartermaster-trash" 2>/dev/null)" ] || { echo "sleep 1000" | cat - <(echo "stat a") <(echo "sleep 2000") | driver >/dev/null; false; }; }
+until_true 60 trash_empty
+ok "the trash is emptied, a deep tree and a symbolic link in it too, resumed by the next worker"
+[ -e /etc/passwd ] && [ -d "$(find "$(brick 1 a)/subvol" -name archived-pvc-keep)" ]
+ok "an archived volume stays, nothing outside was touched"
+is "$(find "$(brick 1 a)/subvol" -name pvc-keep | wc -l)" 0 "and not under its old name"
+
+# ---- a planted symbolic link ------------------------------------------------------------------
+mkdir -p "$LAB/outside"
+in_box 1 bash -c "mkdir -p $mnt/subvol/20 && mkdir $mnt/elsewhere && ln -s ../../elsewhere $mnt/subvol/20/36"
+EVIL=pvc-d6e49018-4ddb-40c2-b36c-0e718fee9c26
+out=$(printf '%s\n' "create a $EVIL 5" "remove a $EVIL" "create a ../x 5" "create a a/b 5" | driver)
+is "$(grep -c "rc -20.*symbolic link" <<<"$out")" 2 "a symbolic link at a hash directory is refused"
+is "$(grep -c "rc -22" <<<"$out")" 2 "names with a path in them are refused"
+is "$(ls "$(brick 1 a)/elsewhere" | wc -l)" 0 "nothing went through it"
+in_box 1 rm "$mnt/subvol/20/36"
+
+# ---- kill -9 in the middle, then again --------------------------------------------------------
+kill_workers() {
+	local p
+	for p in $(lab_pids "${LAB_BOXES[1]}"); do
+		case $(cat "/proc/$p/cmdline" 2>/dev/null | tr '\0' ' ') in *qm-gluster\ --pool*) kill -9 "$p" ;; esac
+	done
+}
+fail=0
+for i in 1 2 3 4 5 6; do
+	(sleep "0.0$((RANDOM % 9))"; kill_workers) &
+	killer=$!
+	driver <<<"create a pvc-kill-$i 77" >/dev/null
+	wait $killer
+	out=$(driver <<<"create a pvc-kill-$i 77")
+	grep -q "rc 0" <<<"$out" || { fail=1; echo "# $out"; }
+	info=$(find "$(brick 1 a)/info" -name "pvc-kill-$i.json")
+	grep -q '"size": 77' "$info" || fail=1
+	[ "$(find "$(brick 1 a)/subvol" -name "pvc-kill-$i" -type d | wc -l)" = 1 ] || fail=1
+done
+[ $fail = 0 ]
+ok "killed in the middle of a create, the retry completes it"
+
+# ---- idle, and how many -----------------------------------------------------------------------
+workers_alive() { lab_pids "${LAB_BOXES[1]}" | while read -r p; do tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | grep -c 'qm-gluster --pool'; done | grep -c 1; }
+(printf '%s\n' "create a pvc-idle 5" "create b pvc-idle 5" "sleep 2500") | driver 8 1000 >/dev/null &
+sleep 0.6
+two=$(workers_alive)
+sleep 1.7
+none=$(workers_alive)
+wait $!
+is "$two $none" "2 0" "two workers for two pools, none after the idle time"
+
+# ---- speed ------------------------------------------------------------------------------------
+for t in 1 8; do
+	out=$(driver <<<"bench b 200 $t")
+	echo "# $t threads: $out"
+	grep -q "failed 0" <<<"$out"
+	ok "200 creates from $t threads"
+done
+
+# ---- a hung pool ------------------------------------------------------------------------------
+in_box 1 umount "$mnt"
+hang=()
+for i in 1 2 3; do
+	for p in $(lab_pids "${LAB_BOXES[$i]}"); do
+		case $(tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null) in *glusterfsd*"/state/a "* | *glusterfsd*-s*a.*-state-a*) hang+=("$p") ;; esac
+	done
+done
+[ ${#hang[@]} = 3 ]
+ok "found the three bricks of pool a"
+start=$SECONDS
+out=$( (
+	echo "create a pvc-before 5"
+	echo "create b pvc-before 5"
+	sleep 1
+	kill -STOP "${hang[@]}"
+	echo "bg create a pvc-hung 5"
+	for i in 1 2 3 4 5; do echo "create b pvc-free-$i 5"; done
+	echo "join"
+) | driver)
+kill -CONT "${hang[@]}"
+echo "$out" | sed 's/^/# /'
+slow=$(grep 'pvc-free' <<<"$out" | sed 's/.*rc 0, \([0-9]*\) ms.*/\1/' | sort -n | tail -1)
+[ "${slow:-99999}" -lt 3000 ] && [ "$(grep -c 'pvc-free.*rc 0' <<<"$out")" = 5 ]
+ok "a hung pool delays no other (slowest $slow ms)"
+grep -q "create a pvc-hung: rc -110" <<<"$out" && [ $((SECONDS - start)) -lt 45 ]
+ok "the hung call ends at its deadline"
+out=$(driver <<<"create a pvc-hung 5")
+grep -q "rc 0" <<<"$out"
+ok "and works again once the bricks do"
+plan

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Drives the operator's side of qm-gluster by hand, for tests/gluster/worker.sh:
+ *   worker-driver PROGRAM LOG_DIR MAX IDLE_MS HOST… < script
+ * A line of the script is one of
+ *   create|remove|archive|stat|list POOL [NAME [SIZE]]    prints "OP POOL NAME: rc N, M ms, message"
+ *   bg LINE                                               the same in a thread
+ *   join                                                  waits for all threads
+ *   sleep MS
+ *   bench POOL COUNT THREADS                              COUNT creates; prints "bench: N/s, median M ms"
+ */
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "worker/worker.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+
+static struct workers *workers;
+static const char *const *hosts;
+
+static int64_t now(void)
+{
+	return clock_mono_ms(&clock_real);
+}
+
+static int run(const char *op, const char *pool, const char *name, int64_t size, json_t **result,
+	       struct error *err)
+{
+	struct worker_pool p = { .name = pool, .hosts = hosts };
+	if (streq(op, "create"))
+		return workers->ops->create(workers, &p, name, size, err);
+	if (streq(op, "remove"))
+		return workers->ops->remove(workers, &p, name, err);
+	if (streq(op, "archive"))
+		return workers->ops->archive(workers, &p, name, err);
+	if (streq(op, "stat"))
+		return workers->ops->stat(workers, &p, result, err);
+	return workers->ops->list(workers, &p, result, err);
+}
+
+static void *run_line(void *arg)
+{
+	cleanup_free char *line = arg;
+	char op[16] = "", pool[64] = "", name[200] = "-";
+	long long size = 0;
+	struct error err = ERROR_INIT;
+	cleanup_json json_t *result = NULL;
+
+	sscanf(line, "%15s %63s %199s %lld", op, pool, name, &size);
+	int64_t start = now();
+	int rc = run(op, pool, name, size, &result, &err);
+	cleanup_free char *text = result ? json_text(result) : NULL;
+	printf("%s %s %s: rc %d, %d ms, %s\n", op, pool, name, rc, (int)(now() - start),
+	       text ? text : err.message);
+	fflush(stdout);
+	return NULL;
+}
+
+/* ---- bench ------------------------------------------------------------------------------------ */
+
+static struct {
+	char pool[64];
+	int count, next;
+	int *ms;
+	int failed;
+} bench;
+
+static void *bench_thread(void *arg)
+{
+	int i;
+	while ((i = __atomic_fetch_add(&bench.next, 1, __ATOMIC_RELAXED)) < bench.count) {
+		struct error err = ERROR_INIT;
+		cleanup_free char *name = xasprintf("pvc-bench-%d-%d", (int)getpid(), i);
+		int64_t start = now();
+		if (run("create", bench.pool, name, 1 << 20, NULL, &err) < 0) {
+			__atomic_fetch_add(&bench.failed, 1, __ATOMIC_RELAXED);
+			printf("# %s\n", err.message);
+		}
+		bench.ms[i] = (int)(now() - start);
+	}
+	return arg;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+static void run_bench(const char *line)
+{
+	int threads = 8;
+	pthread_t ids[64];
+	sscanf(line, "bench %63s %d %d", bench.pool, &bench.count, &threads);
+	bench.ms = xcalloc((size_t)bench.count, sizeof(int));
+	int64_t start = now();
+	for (int i = 0; i < threads; i++)
+		pthread_create(&ids[i], NULL, bench_thread, NULL);
+	for (int i = 0; i < threads; i++)
+		pthread_join(ids[i], NULL);
+	double seconds = (double)(now() - start) / 1000;
+	qsort(bench.ms, (size_t)bench.count, sizeof(int), by_value);
+	printf("bench: %.0f/s, median %d ms, failed %d\n", bench.count / seconds,
+	       bench.ms[bench.count / 2], bench.failed);
+	free(bench.ms);
+}
+
+int main(int argc, char **argv)
+{
+	struct error err = ERROR_INIT;
+	char line[512];
+	pthread_t threads[64];
+	int count = 0, ms;
+
+	if (argc < 6)
+		return 2;
+	hosts = (const char *const *)argv + 5;
+	struct workers_options options = { .program = argv[1],
+					   .log_dir = argv[2],
+					   .max = atoi(argv[3]),
+					   .idle_ms = atoi(argv[4]) };
+	if (workers_start(&options, &workers, &err) < 0)
+		return 1;
+	while (fgets(line, sizeof(line), stdin)) {
+		line[strcspn(line, "\n")] = 0;
+		if (sscanf(line, "sleep %d", &ms) == 1) {
+			poll(NULL, 0, ms);
+		} else if (str_has_prefix(line, "bench ")) {
+			run_bench(line);
+		} else if (str_has_prefix(line, "bg ") && count < 64) {
+			pthread_create(&threads[count++], NULL, run_line, xstrdup(line + 3));
+		} else if (streq(line, "join")) {
+			while (count)
+				pthread_join(threads[--count], NULL);
+		} else if (line[0]) {
+			run_line(xstrdup(line));
+		}
+	}
+	while (count)
+		pthread_join(threads[--count], NULL);
+	workers->ops->free(workers);
+	return 0;
+}

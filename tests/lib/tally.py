@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Counts test results for ./test, and prints what failed in full.
+
+  tally.py meson BUILD LOG.json               a log of `meson test`, one program per line
+  tally.py tap NAME LOG STATUS SECONDS        the output of one script that prints TAP
+
+The last line is "PASSED FAILED SKIPPED".
+"""
+import json
+import re
+import sys
+
+RESULT = re.compile(r"^(not )?ok\b(.*)$", re.M)
+SKIP = re.compile(r"#\s*skip\b\s*(.*)", re.I)
+PLAN = re.compile(r"^1\.\.(\d+)", re.M)
+
+
+class Count:
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+
+    def line(self, name, seconds, output, problem):
+        verdict = "FAIL" if self.failed else "ok" if self.passed else "skip"
+        skipped = f", {self.skipped} skipped" if self.skipped else ""
+        print(f"  {verdict:4} {name}: {self.passed} passed, {self.failed} failed{skipped} ({seconds:.1f} s)")
+        if problem:
+            print(f"       {problem}")
+        if self.failed:
+            print(re.sub(r"^", "    | ", output.rstrip("\n"), flags=re.M))
+
+
+def count_tap(output):
+    """Counts the result lines, and prints the reason of each skip."""
+    count = Count()
+    for negated, rest in RESULT.findall(output):
+        skip = SKIP.search(rest)
+        if skip:  # cmocka says "not ok 3 # SKIP name"
+            count.skipped += 1
+            print(f"  skip {rest[: skip.start()].strip(' -0123456789') or ''}{': ' if skip[1] else ''}{skip[1]}")
+        elif negated:
+            count.failed += 1
+        else:
+            count.passed += 1
+    return count
+
+
+def problem_of(output, count, failed_otherwise, why):
+    """What is wrong apart from the lines "not ok": a program that broke off must not pass."""
+    plan = PLAN.search(output)
+    total = count.passed + count.failed + count.skipped
+    if plan and int(plan[1]) != total:
+        return f"{plan[1]} tests were planned, {total} reported"
+    if failed_otherwise and not count.failed:
+        return why
+    return None
+
+
+def tally_meson(build, path):
+    total = Count()
+    with open(path, encoding="utf-8") as log:
+        for entry in map(json.loads, log):
+            output = entry.get("stdout", "") + entry.get("stderr", "")
+            result = entry["result"]
+            count = count_tap(entry.get("stdout", ""))
+            if not RESULT.search(entry.get("stdout", "")):
+                count.passed, count.skipped = int(result == "OK"), int(result == "SKIP")
+            problem = problem_of(output, count, result not in ("OK", "SKIP"), f"the program ended with {result}")
+            count.failed += problem is not None
+            name = entry["name"].split(" / ")[-1]
+            count.line(f"{name} ({build})", entry["duration"], output, problem)
+            add(total, count)
+    return total
+
+
+def tally_tap(name, path, status, seconds):
+    with open(path, encoding="utf-8", errors="replace") as log:
+        output = log.read()
+    count = count_tap(output)
+    why = "took too long and was stopped" if status in (124, 137) else f"ended with status {status}"
+    problem = why if status in (124, 137) else problem_of(output, count, status != 0, why)
+    if not problem and not PLAN.search(output):
+        problem = "no plan (1..N) was printed"
+    count.failed += problem is not None
+    count.line(name, seconds, output, problem)
+    return count
+
+
+def add(total, count):
+    total.passed += count.passed
+    total.failed += count.failed
+    total.skipped += count.skipped
+
+
+def main(arguments):
+    if arguments[0] == "meson":
+        total = tally_meson(*arguments[1:])
+    else:
+        name, path, status, seconds = arguments[1:]
+        total = tally_tap(name, path, int(status), float(seconds))
+    print(total.passed, total.failed, total.skipped)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,767 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/mem.h"
+#include "base/rand.h"
+#include "base/str.h"
+#include "systems/glusterfs/plan.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define GIB (1LL << 30)
+
+/* ---- a world to plan for ---------------------------------------------------------------------- */
+
+static json_t *node_new(const char *name, int zone)
+{
+	cleanup_free char *ip = xasprintf("10.0.%lu.1", strtoul(name + 1, NULL, 10));
+	return json_pack(
+		"{s:{s:s, s:s}, s:{s:s, s:{s:[s]}, s:[], s:[], s:{s:i}}, s:{s:s, s:{s:[], s:[]}}}",
+		"metadata", "name", name, "uid", name, "spec", "type", "glusterfs",
+		"storageNetwork", "ips", ip, "devices", "directories", "glusterfs", "zone", zone,
+		"status", "address", ip, "agent", "devices", "bricks");
+}
+
+static void node_add_device(json_t *node, const char *device, int64_t size)
+{
+	json_array_append_new(jget(node, "spec", "devices"), json_string(device));
+	json_array_append_new(jget(node, "status", "agent", "devices"),
+			      json_pack("{s:s, s:s, s:I}", "device", device, "state", "Available",
+					"sizeBytes", (json_int_t)size));
+}
+
+static void node_drop_device(json_t *node, const char *device)
+{
+	json_t *devices = jget(node, "spec", "devices");
+	for (size_t i = json_array_size(devices); i-- > 0;)
+		if (streq(json_string_value(json_array_get(devices, i)), device))
+			json_array_remove(devices, i);
+}
+
+/* nodes n1 … nN in zones 1 … N, each with `devices` devices of 10 GiB */
+static json_t *cluster(int nodes, int devices)
+{
+	json_t *list = json_array();
+	for (int n = 1; n <= nodes; n++) {
+		char name[16], device[16];
+		snprintf(name, sizeof(name), "n%d", n);
+		json_t *node = node_new(name, n);
+		for (int d = 0; d < devices; d++) {
+			snprintf(device, sizeof(device), "/dev/vd%c", 'b' + d);
+			node_add_device(node, device, 10 * GIB);
+		}
+		json_array_append_new(list, node);
+	}
+	return list;
+}
+
+static struct plan_output plan(const char *type, const json_t *nodes, const json_t *pools,
+			       const json_t *volumes)
+{
+	struct plan_input in = { .deployment = "gold",
+				 .volume_type = type,
+				 .overcommit = 1,
+				 .nodes = nodes,
+				 .pools = pools,
+				 .volumes = volumes,
+				 .epoch = 7 };
+	struct plan_output out;
+	struct error err = ERROR_INIT;
+	if (glusterfs_plan(&in, &out, &err) < 0)
+		fail_msg("%s", err.message);
+	return out;
+}
+
+/* The StoragePools as they are once the plan was carried out. */
+static json_t *carried_out(const struct plan_output *out)
+{
+	json_t *pools = json_array();
+	size_t i, k;
+	json_t *p, *b;
+	json_array_foreach (out->pools, i, p) {
+		if (streq(jstr(p, "action"), "delete"))
+			continue;
+		json_t *status = json_array();
+		json_array_foreach (jget(p, "spec", "bricks"), k, b)
+			json_array_append_new(
+				status, json_pack("{s:s, s:b}", "id", jstr(b, "id"), "online", 1));
+		json_array_append_new(
+			pools, json_pack("{s:{s:s, s:i}, s:O, s:{s:i, s:s, s:o, s:i}}", "metadata",
+					 "name", jstr(p, "name"), "generation", 1, "spec",
+					 jget(p, "spec"), "status", "observedGeneration", 1,
+					 "volumeId", "x", "bricks", status, "healPending", 0));
+	}
+	return pools;
+}
+
+static void take_plans(json_t *nodes, const struct plan_output *out)
+{
+	size_t i;
+	json_t *n;
+	json_array_foreach (nodes, i, n)
+		jset(n, json_incref(jget(out->node_plans, jstr(n, "metadata", "name"))), "status",
+		     "plan");
+}
+
+static const json_t *finding_of(const struct plan_output *out, const char *reason)
+{
+	size_t i;
+	json_t *f;
+	json_array_foreach (out->findings, i, f)
+		if (streq(jstr(f, "reason"), reason))
+			return f;
+	return NULL;
+}
+
+static json_t *pool_at(const struct plan_output *out, size_t index)
+{
+	return json_array_get(out->pools, index);
+}
+
+static bool uses(const json_t *pool, const char *node, const char *device)
+{
+	size_t i;
+	json_t *b;
+	json_array_foreach (jget(pool, "spec", "bricks"), i, b)
+		if (streq(jstr(b, "node"), node) && (!device || streq(jstr(b, "device"), device)))
+			return true;
+	return false;
+}
+
+/* ---- types ------------------------------------------------------------------------------------ */
+
+static void volume_types(void **state)
+{
+	struct volume_type t;
+	struct error err = ERROR_INIT;
+	assert_int_equal(volume_type_parse("replicate:3", &t, NULL), 0);
+	assert_int_equal(t.bricks, 3);
+	assert_int_equal(t.redundancy, 2);
+	assert_int_equal(volume_type_parse("replica:2", &t, NULL), 0);
+	assert_int_equal(volume_type_parse("disperse:4:2", &t, NULL), 0);
+	assert_int_equal(t.bricks, 6);
+	assert_int_equal(t.data, 4);
+	assert_int_equal(volume_type_parse("arbiter", &t, NULL), 0);
+	assert_int_equal(t.bricks, 3);
+	assert_int_equal(volume_type_parse("none", &t, NULL), 0);
+	assert_int_equal(t.bricks, 1);
+	static const char *const bad[] = { "",
+					   "replicate",
+					   "replicate:",
+					   "replicate:1",
+					   "replicate:0",
+					   "replicate:3x",
+					   "replicate:65",
+					   "replicate:-3",
+					   "disperse:2",
+					   "disperse:2:2",
+					   "disperse:4:2:1",
+					   "disperse:4:0",
+					   "raid" };
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_int_equal(volume_type_parse(bad[i], &t, &err), -22);
+}
+
+static void brick_ids(void **state)
+{
+	char a[16], b[16], c[16];
+	brick_id("uid-1", "/dev/vdb", a);
+	brick_id("uid-1", "/dev/vdb", b);
+	brick_id("uid-2", "/dev/vdb", c);
+	assert_string_equal(a, b);
+	assert_string_not_equal(a, c);
+	assert_int_equal(strlen(a), 14);
+	assert_memory_equal(a, "b-", 2);
+}
+
+/* ---- making pools ----------------------------------------------------------------------------- */
+
+static void three_nodes_two_devices(void **state)
+{
+	cleanup_json json_t *nodes = cluster(3, 2);
+	struct plan_output out = plan("replicate:3", nodes, NULL, NULL);
+
+	assert_int_equal(json_array_size(out.pools), 2);
+	assert_string_equal(jstr(pool_at(&out, 0), "name"), "gold-1");
+	assert_string_equal(jstr(pool_at(&out, 1), "name"), "gold-2");
+	for (size_t i = 0; i < 2; i++) {
+		json_t *p = pool_at(&out, i);
+		assert_string_equal(jstr(p, "action"), "create");
+		assert_int_equal(json_array_size(jget(p, "spec", "bricks")), 3);
+		assert_true(uses(p, "n1", NULL) && uses(p, "n2", NULL) && uses(p, "n3", NULL));
+	}
+	const json_t *orders = jget(out.node_plans, "n2");
+	assert_int_equal(json_array_size(jget(orders, "bricks")), 2);
+	assert_int_equal(json_array_size(jget(orders, "peers")), 3);
+	assert_int_equal(jint(orders, "epoch"), 7);
+	assert_string_equal(jstr(orders, "cluster"), "gold");
+	plan_output_done(&out);
+}
+
+static void too_few_nodes(void **state)
+{
+	cleanup_json json_t *nodes = cluster(2, 3);
+	struct plan_output out = plan("replicate:3", nodes, NULL, NULL);
+	assert_int_equal(json_array_size(out.pools), 0);
+	assert_non_null(finding_of(&out, "Unused"));
+	plan_output_done(&out);
+}
+
+static void like_with_like(void **state)
+{
+	cleanup_json json_t *nodes = cluster(4, 0);
+	static const int64_t sizes[] = { 100, 10, 10, 10 };
+	for (size_t i = 0; i < 4; i++) {
+		jset(json_array_get(nodes, i), json_integer(1), "spec", "glusterfs", "zone");
+		node_add_device(json_array_get(nodes, i), "/dev/vdb", sizes[i] * GIB);
+	}
+	struct plan_output out = plan("replicate:3", nodes, NULL, NULL);
+	assert_int_equal(json_array_size(out.pools), 1);
+	assert_false(uses(pool_at(&out, 0), "n1", NULL));
+	plan_output_done(&out);
+}
+
+static void zones_before_capacity(void **state)
+{
+	cleanup_json json_t *nodes = cluster(4, 1);
+	static const int zones[] = { 1, 1, 2, 3 };
+	for (size_t i = 0; i < 4; i++)
+		jset(json_array_get(nodes, i), json_integer(zones[i]), "spec", "glusterfs", "zone");
+	node_add_device(json_array_get(nodes, 1), "/dev/vdz", 50 * GIB);
+	struct plan_output out = plan("replicate:3", nodes, NULL, NULL);
+	assert_true(uses(pool_at(&out, 0), "n3", NULL) && uses(pool_at(&out, 0), "n4", NULL));
+	plan_output_done(&out);
+}
+
+static void arbiter_is_small(void **state)
+{
+	cleanup_json json_t *nodes = cluster(3, 0);
+	node_add_device(json_array_get(nodes, 0), "/dev/vdb", GIB);
+	node_add_device(json_array_get(nodes, 1), "/dev/vdb", 100 * GIB);
+	node_add_device(json_array_get(nodes, 2), "/dev/vdb", 100 * GIB);
+	struct plan_output out = plan("arbiter", nodes, NULL, NULL);
+	assert_int_equal(json_array_size(out.pools), 1);
+	json_t *bricks = jget(pool_at(&out, 0), "spec", "bricks");
+	assert_false(jbool(json_array_get(bricks, 0), "arbiter"));
+	assert_true(jbool(json_array_get(bricks, 2), "arbiter"));
+	assert_string_equal(jstr(json_array_get(bricks, 2), "node"), "n1");
+	plan_output_done(&out);
+}
+
+static void other_layouts(void **state)
+{
+	cleanup_json json_t *nodes = cluster(6, 1);
+	struct plan_output out = plan("disperse:4:2", nodes, NULL, NULL);
+	assert_int_equal(json_array_size(out.pools), 1);
+	assert_int_equal(json_array_size(jget(pool_at(&out, 0), "spec", "bricks")), 6);
+	plan_output_done(&out);
+	out = plan("none", nodes, NULL, NULL);
+	assert_int_equal(json_array_size(out.pools), 6);
+	plan_output_done(&out);
+}
+
+static void directories_are_bricks(void **state)
+{
+	cleanup_json json_t *nodes = cluster(3, 0);
+	size_t i;
+	json_t *n;
+	json_array_foreach (nodes, i, n) {
+		json_array_append_new(jget(n, "spec", "directories"), json_string("/srv/a"));
+		json_array_append_new(jget(n, "status", "agent", "devices"),
+				      json_pack("{s:s, s:s, s:I}", "directory", "/srv/a", "state",
+						"Ready", "sizeBytes", GIB));
+	}
+	struct plan_output out = plan("replicate:3", nodes, NULL, NULL);
+	assert_int_equal(json_array_size(out.pools), 1);
+	const json_t *b = json_array_get(jget(pool_at(&out, 0), "spec", "bricks"), 0);
+	cleanup_free char *path = xasprintf("/srv/a/.quartermaster-%s/brick", jstr(b, "id"));
+	assert_string_equal(jstr(b, "path"), path);
+	plan_output_done(&out);
+}
+
+static void clusters_do_not_mix(void **state)
+{
+	cleanup_json json_t *nodes = cluster(4, 1);
+	jset(json_array_get(nodes, 0), json_string("other"), "spec", "glusterfs", "cluster");
+	struct plan_output out = plan("replicate:3", nodes, NULL, NULL);
+	assert_int_equal(json_array_size(out.pools), 1);
+	assert_false(uses(pool_at(&out, 0), "n1", NULL));
+	assert_int_equal(json_array_size(jget(out.node_plans, "n1", "peers")), 1);
+	assert_int_equal(json_array_size(jget(out.node_plans, "n2", "peers")), 3);
+	plan_output_done(&out);
+}
+
+static void unfit_is_explained(void **state)
+{
+	cleanup_json json_t *nodes = cluster(3, 1);
+	json_t *d = json_array_get(jget(json_array_get(nodes, 0), "status", "agent", "devices"), 0);
+	jset(d, json_string("Refused"), "state");
+	jset(d, json_string("/dev/vdb holds an ext4 file system"), "message");
+	struct plan_output out = plan("replicate:3", nodes, NULL, NULL);
+	assert_int_equal(json_array_size(out.pools), 0);
+	assert_non_null(strstr(jstr(finding_of(&out, "Refused"), "message"), "ext4"));
+	plan_output_done(&out);
+}
+
+/* ---- editing ---------------------------------------------------------------------------------- */
+
+static void removed_device_is_replaced(void **state)
+{
+	cleanup_json json_t *nodes = cluster(3, 1);
+	struct plan_output out = plan("replicate:3", nodes, NULL, NULL);
+	cleanup_json json_t *pools = carried_out(&out);
+	take_plans(nodes, &out);
+	plan_output_done(&out);
+
+	json_t *n1 = json_array_get(nodes, 0);
+	node_add_device(n1, "/dev/vdx", 10 * GIB);
+	node_drop_device(n1, "/dev/vdb");
+	out = plan("replicate:3", nodes, pools, NULL);
+	assert_string_equal(jstr(pool_at(&out, 0), "action"), "change");
+	assert_true(uses(pool_at(&out, 0), "n1", "/dev/vdx"));
+	assert_false(uses(pool_at(&out, 0), "n1", "/dev/vdb"));
+	/* the old brick is still in the volume: both stay with the node */
+	assert_int_equal(json_array_size(jget(out.node_plans, "n1", "bricks")), 2);
+	assert_int_equal(json_array_size(jget(out.node_plans, "n1", "release")), 0);
+
+	cleanup_json json_t *moved = carried_out(&out);
+	take_plans(nodes, &out);
+	plan_output_done(&out);
+	jset(json_array_get(moved, 0), json_integer(5), "status", "healPending");
+	out = plan("replicate:3", nodes, moved, NULL);
+	assert_int_equal(json_array_size(jget(out.node_plans, "n1", "release")), 0);
+	plan_output_done(&out);
+
+	jset(json_array_get(moved, 0), json_integer(0), "status", "healPending");
+	out = plan("replicate:3", nodes, moved, NULL);
+	assert_string_equal(jstr(pool_at(&out, 0), "action"), "keep");
+	assert_int_equal(json_array_size(jget(out.node_plans, "n1", "release")), 1);
+	assert_int_equal(json_array_size(jget(out.node_plans, "n1", "bricks")), 1);
+	plan_output_done(&out);
+}
+
+static void held_where_nothing_can_take_its_place(void **state)
+{
+	cleanup_json json_t *nodes = cluster(3, 1), *volumes = json_pack("{s:i}", "gold-1", 2);
+	struct plan_output out = plan("replicate:3", nodes, NULL, NULL);
+	cleanup_json json_t *pools = carried_out(&out);
+	plan_output_done(&out);
+
+	jset(json_array_get(nodes, 2), json_string("2026-01-01T00:00:00Z"), "metadata",
+	     "deletionTimestamp");
+	out = plan("replicate:3", nodes, pools, volumes);
+	assert_string_equal(jstr(pool_at(&out, 0), "action"), "keep");
+	assert_true(uses(pool_at(&out, 0), "n3", NULL));
+	assert_non_null(strstr(jstr(finding_of(&out, "Held"), "message"), "add a device or node"));
+	plan_output_done(&out);
+
+	/* a smaller device would make the pool smaller than what it promised */
+	json_t *n4 = node_new("n4", 4);
+	node_add_device(n4, "/dev/vdb", 5 * GIB);
+	json_array_append_new(nodes, n4);
+	out = plan("replicate:3", nodes, pools, volumes);
+	assert_non_null(finding_of(&out, "Held"));
+	plan_output_done(&out);
+
+	node_add_device(n4, "/dev/vdc", 20 * GIB);
+	out = plan("replicate:3", nodes, pools, volumes);
+	assert_true(uses(pool_at(&out, 0), "n4", "/dev/vdc"));
+	assert_false(uses(pool_at(&out, 0), "n3", NULL));
+	plan_output_done(&out);
+}
+
+static void empty_pool_is_given_up(void **state)
+{
+	cleanup_json json_t *nodes = cluster(3, 1), *none = json_object();
+	struct plan_output out = plan("replicate:3", nodes, NULL, NULL);
+	cleanup_json json_t *pools = carried_out(&out);
+	plan_output_done(&out);
+
+	jset(json_array_get(nodes, 2), json_string("2026-01-01T00:00:00Z"), "metadata",
+	     "deletionTimestamp");
+	out = plan("replicate:3", nodes, pools, none);
+	assert_string_equal(jstr(pool_at(&out, 0), "action"), "delete");
+	plan_output_done(&out);
+	out = plan("replicate:3", nodes, pools, NULL); /* not known to be empty */
+	assert_string_equal(jstr(pool_at(&out, 0), "action"), "keep");
+	plan_output_done(&out);
+}
+
+static void one_change_at_a_time(void **state)
+{
+	cleanup_json json_t *nodes = cluster(6, 1);
+	struct plan_output out = plan("replicate:3", nodes, NULL, NULL);
+	cleanup_json json_t *all = carried_out(&out), *pools = json_array();
+	plan_output_done(&out);
+	json_array_append(pools, json_array_get(all, 0));
+
+	size_t i;
+	json_t *b;
+	cleanup_json json_t *before = json_deep_copy(pools);
+	json_array_foreach (jget(json_array_get(before, 0), "spec", "bricks"), i, b) {
+		if (i == 2)
+			break;
+		size_t k;
+		json_t *n;
+		json_array_foreach (nodes, k, n)
+			if (streq(jstr(n, "metadata", "name"), jstr(b, "node")))
+				jset(n, json_string("2026-01-01T00:00:00Z"), "metadata",
+				     "deletionTimestamp");
+	}
+	out = plan("replicate:3", nodes, pools, NULL);
+	int kept = 0;
+	json_array_foreach (jget(json_array_get(before, 0), "spec", "bricks"), i, b)
+		kept += uses(pool_at(&out, 0), jstr(b, "node"), NULL);
+	assert_int_equal(kept, 2);
+
+	/* the volume has not followed yet: the other stays for now */
+	jset(json_array_get(pools, 0), json_incref(jget(pool_at(&out, 0), "spec")), "spec");
+	plan_output_done(&out);
+	out = plan("replicate:3", nodes, pools, NULL);
+	assert_string_equal(jstr(pool_at(&out, 0), "action"), "keep");
+	assert_non_null(finding_of(&out, "Moving"));
+	plan_output_done(&out);
+}
+
+static void changed_address_is_refused(void **state)
+{
+	cleanup_json json_t *nodes = cluster(3, 1);
+	struct plan_output out = plan("replicate:3", nodes, NULL, NULL);
+	cleanup_json json_t *pools = carried_out(&out);
+	plan_output_done(&out);
+
+	jset(json_array_get(nodes, 0), json_pack("[s]", "10.9.9.9"), "spec", "storageNetwork",
+	     "ips");
+	out = plan("replicate:3", nodes, pools, NULL);
+	assert_string_equal(jstr(finding_of(&out, "AddressChanged"), "node"), "n1");
+	assert_string_equal(jstr(out.node_plans, "n1", "address"), "10.0.1.1");
+	plan_output_done(&out);
+
+	/* without bricks it is accepted, and the old one leaves the trusted pool */
+	jset(json_array_get(nodes, 0), json_string("gold"), "status", "plan", "cluster");
+	out = plan("replicate:3", nodes, NULL, NULL);
+	assert_null(finding_of(&out, "AddressChanged"));
+	assert_string_equal(jstr(out.node_plans, "n1", "address"), "10.9.9.9");
+	assert_string_equal(
+		json_string_value(json_array_get(jget(out.node_plans, "n2", "detach"), 0)),
+		"10.0.1.1");
+	plan_output_done(&out);
+}
+
+static void equal_addresses(void **state)
+{
+	cleanup_json json_t *nodes = cluster(3, 1);
+	jset(json_array_get(nodes, 2), json_pack("[s]", "10.0.1.1"), "spec", "storageNetwork",
+	     "ips");
+	struct plan_output out = plan("replicate:3", nodes, NULL, NULL);
+	assert_int_equal(json_array_size(out.pools), 0);
+	assert_string_equal(jstr(finding_of(&out, "AddressConflict"), "node"), "n3");
+	plan_output_done(&out);
+}
+
+static void maintenance_stops_placement(void **state)
+{
+	cleanup_json json_t *nodes = cluster(4, 1);
+	jset(json_array_get(nodes, 0), json_true(), "spec", "maintenance");
+	struct plan_output out = plan("replicate:3", nodes, NULL, NULL);
+	assert_int_equal(json_array_size(out.pools), 1);
+	assert_false(uses(pool_at(&out, 0), "n1", NULL));
+	assert_true(jbool(out.node_plans, "n1", "maintenance"));
+	plan_output_done(&out);
+}
+
+static void deleted_empty_node_is_detached(void **state)
+{
+	cleanup_json json_t *nodes = cluster(4, 1);
+	size_t i;
+	json_t *n;
+	json_array_foreach (nodes, i, n)
+		jset(n, json_string("gold"), "status", "plan", "cluster");
+	jset(json_array_get(nodes, 3), json_string("2026-01-01T00:00:00Z"), "metadata",
+	     "deletionTimestamp");
+	struct plan_output out = plan("replicate:3", nodes, NULL, NULL);
+	assert_int_equal(json_array_size(jget(out.node_plans, "n1", "peers")), 3);
+	assert_string_equal(
+		json_string_value(json_array_get(jget(out.node_plans, "n1", "detach"), 0)),
+		"10.0.4.1");
+
+	/* the object goes before the peer does */
+	take_plans(nodes, &out);
+	plan_output_done(&out);
+	json_array_remove(nodes, 3);
+	out = plan("replicate:3", nodes, NULL, NULL);
+	assert_int_equal(json_array_size(jget(out.node_plans, "n1", "detach")), 1);
+	plan_output_done(&out);
+}
+
+static void wipe_only_before_it_is_prepared(void **state)
+{
+	cleanup_json json_t *nodes = cluster(3, 1);
+	json_t *n1 = json_array_get(nodes, 0);
+	jset(n1, json_pack("[s]", "/dev/vdb"), "spec", "glusterfs", "wipe");
+	struct plan_output out = plan("replicate:3", nodes, NULL, NULL);
+	const json_t *b = json_array_get(jget(out.node_plans, "n1", "bricks"), 0);
+	assert_true(jbool(b, "wipe"));
+
+	cleanup_json json_t *pools = carried_out(&out);
+	json_array_append_new(jget(n1, "status", "agent", "bricks"),
+			      json_pack("{s:s, s:b}", "id", jstr(b, "id"), "mounted", 1));
+	plan_output_done(&out);
+	out = plan("replicate:3", nodes, pools, NULL);
+	assert_string_equal(jstr(pool_at(&out, 0), "action"), "change");
+	assert_false(jbool(json_array_get(jget(out.node_plans, "n1", "bricks"), 0), "wipe"));
+	plan_output_done(&out);
+}
+
+static void device_of_two_pools(void **state)
+{
+	cleanup_json json_t *nodes = cluster(3, 1);
+	struct plan_output out = plan("replicate:3", nodes, NULL, NULL);
+	cleanup_json json_t *pools = carried_out(&out);
+	plan_output_done(&out);
+	json_t *twin = json_deep_copy(json_array_get(pools, 0));
+	jset(twin, json_string("gold-2"), "metadata", "name");
+	json_object_del(twin, "status");
+	json_array_append_new(pools, twin);
+	out = plan("replicate:3", nodes, pools, NULL);
+	assert_string_equal(jstr(pool_at(&out, 0), "action"), "keep");
+	assert_string_equal(jstr(pool_at(&out, 1), "action"), "delete");
+	assert_int_equal(json_array_size(jget(out.node_plans, "n1", "bricks")), 1);
+	plan_output_done(&out);
+}
+
+/* ---- properties over random worlds ------------------------------------------------------------ */
+
+static const char *const types[] = { "replicate:2",  "replicate:3",  "arbiter",
+				     "disperse:2:1", "disperse:4:2", "none" };
+
+static json_t *random_nodes(struct prng *r)
+{
+	json_t *nodes = json_array();
+	int count = 1 + (int)prng_below(r, 9);
+	for (int n = 1; n <= count; n++) {
+		char name[16], device[16];
+		snprintf(name, sizeof(name), "n%d", n);
+		json_t *node = node_new(name, 1 + (int)prng_below(r, 4));
+		int devices = (int)prng_below(r, 5);
+		for (int d = 0; d < devices; d++) {
+			snprintf(device, sizeof(device), "/dev/vd%c", 'b' + d);
+			node_add_device(node, device, (1 + (int64_t)prng_below(r, 6)) * 10 * GIB);
+		}
+		json_array_append_new(nodes, node);
+	}
+	return nodes;
+}
+
+/* No two bricks of a set on one node, no device in two pools, as many bricks as the type says. */
+static void check_sets(const struct plan_output *out, int bricks)
+{
+	size_t i, j, k, l;
+	json_t *p, *q, *a, *b;
+	json_array_foreach (out->pools, i, p) {
+		assert_int_equal(json_array_size(jget(p, "spec", "bricks")), bricks);
+		json_array_foreach (jget(p, "spec", "bricks"), k, a) {
+			json_array_foreach (out->pools, j, q) {
+				json_array_foreach (jget(q, "spec", "bricks"), l, b) {
+					if (i == j && k == l)
+						continue;
+					assert_string_not_equal(jstr(a, "id"), jstr(b, "id"));
+					if (i == j)
+						assert_string_not_equal(jstr(a, "node"),
+									jstr(b, "node"));
+				}
+			}
+		}
+	}
+}
+
+static int zones_of(const json_t *bricks)
+{
+	bool seen[8] = { false };
+	int count = 0;
+	size_t i;
+	json_t *b;
+	json_array_foreach ((json_t *)bricks, i, b) {
+		int zone = (int)jint(b, "zone");
+		count += !seen[zone];
+		seen[zone] = true;
+	}
+	return count;
+}
+
+/* The first set sees every device: it has as many zones as there are, or as it has bricks. */
+static void check_first_zones(const struct plan_output *out, const json_t *nodes, int bricks)
+{
+	bool seen[8] = { false };
+	int zones = 0;
+	size_t i;
+	json_t *n;
+	json_array_foreach ((json_t *)nodes, i, n) {
+		int zone = (int)jint(n, "spec", "glusterfs", "zone");
+		if (json_array_size(jget(n, "spec", "devices")) && !seen[zone]) {
+			seen[zone] = true;
+			zones++;
+		}
+	}
+	if (json_array_size(out->pools))
+		assert_int_equal(zones_of(jget(pool_at(out, 0), "spec", "bricks")),
+				 zones < bricks ? zones : bricks);
+}
+
+static json_t *reversed(const json_t *array)
+{
+	json_t *r = json_array();
+	for (size_t i = json_array_size(array); i-- > 0;)
+		json_array_append(r, json_array_get(array, i));
+	return r;
+}
+
+static void assert_same(const json_t *a, const json_t *b)
+{
+	cleanup_free char *x = json_text(a), *y = json_text(b);
+	assert_string_equal(x, y);
+}
+
+static void properties_of_new_plans(void **state)
+{
+	for (uint64_t seed = 1; seed <= 300; seed++) {
+		struct prng r = { seed };
+		cleanup_json json_t *nodes = random_nodes(&r);
+		const char *type = types[prng_below(&r, ARRAY_SIZE(types))];
+		struct volume_type t;
+		volume_type_parse(type, &t, NULL);
+
+		struct plan_output a = plan(type, nodes, NULL, NULL);
+		check_sets(&a, t.bricks);
+		check_first_zones(&a, nodes, t.bricks);
+
+		cleanup_json json_t *other_order = reversed(nodes);
+		struct plan_output b = plan(type, other_order, NULL, NULL);
+		assert_same(a.pools, b.pools);
+		plan_output_done(&b);
+
+		/* carried out, it is stable */
+		cleanup_json json_t *pools = carried_out(&a);
+		b = plan(type, nodes, pools, NULL);
+		size_t i;
+		json_t *p;
+		json_array_foreach (b.pools, i, p)
+			assert_string_equal(jstr(p, "action"), "keep");
+		assert_int_equal(json_array_size(b.pools), json_array_size(a.pools));
+		plan_output_done(&b);
+
+		/* growth: what is there stays as it is */
+		node_add_device(json_array_get(nodes, prng_below(&r, json_array_size(nodes))),
+				"/dev/new", 30 * GIB);
+		b = plan(type, nodes, pools, NULL);
+		assert_true(json_array_size(b.pools) >= json_array_size(a.pools));
+		json_array_foreach (a.pools, i, p)
+			assert_same(jget(p, "spec", "bricks"),
+				    jget(pool_at(&b, i), "spec", "bricks"));
+		check_sets(&b, t.bricks);
+		plan_output_done(&b);
+		plan_output_done(&a);
+	}
+}
+
+/* One random edit of a person. */
+static void random_edit(struct prng *r, json_t *nodes)
+{
+	json_t *n = json_array_get(nodes, prng_below(r, json_array_size(nodes)));
+	json_t *devices = jget(n, "spec", "devices");
+	char device[32];
+	switch (prng_below(r, 5)) {
+	case 0:
+		if (json_array_size(devices))
+			json_array_remove(devices, prng_below(r, json_array_size(devices)));
+		break;
+	case 1:
+		snprintf(device, sizeof(device), "/dev/x%u", (unsigned)prng_below(r, 1000));
+		node_add_device(n, device, (1 + (int64_t)prng_below(r, 6)) * 10 * GIB);
+		break;
+	case 2:
+		jset(n, json_string("2026-01-01T00:00:00Z"), "metadata", "deletionTimestamp");
+		break;
+	case 3:
+		jset(n, json_boolean(prng_below(r, 2)), "spec", "maintenance");
+		break;
+	default:
+		jset(n, json_integer(1 + (json_int_t)prng_below(r, 4)), "spec", "glusterfs",
+		     "zone");
+		break;
+	}
+}
+
+static int common_bricks(const json_t *a, const json_t *b)
+{
+	int count = 0;
+	size_t i, k;
+	json_t *x, *y;
+	json_array_foreach ((json_t *)a, i, x)
+		json_array_foreach ((json_t *)b, k, y)
+			count += streq(jstr(x, "id"), jstr(y, "id"));
+	return count;
+}
+
+/* Over a history of edits: never fewer copies, never two at once, never a device in two pools. */
+static void properties_of_edits(void **state)
+{
+	for (uint64_t seed = 1; seed <= 150; seed++) {
+		struct prng r = { seed * 7919 };
+		cleanup_json json_t *nodes = random_nodes(&r);
+		const char *type = types[prng_below(&r, ARRAY_SIZE(types))];
+		struct volume_type t;
+		volume_type_parse(type, &t, NULL);
+		json_t *pools = json_array();
+
+		for (int round = 0; round < 12; round++) {
+			struct plan_output out = plan(type, nodes, pools, NULL);
+			size_t i;
+			json_t *p;
+			check_sets(&out, t.bricks);
+			json_array_foreach (pools, i, p)
+				assert_true(common_bricks(jget(p, "spec", "bricks"),
+							  jget(pool_at(&out, i), "spec",
+							       "bricks")) >= t.bricks - 1);
+			json_decref(pools);
+			pools = carried_out(&out);
+			take_plans(nodes, &out);
+			plan_output_done(&out);
+			random_edit(&r, nodes);
+		}
+		json_decref(pools);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(volume_types),
+		cmocka_unit_test(brick_ids),
+		cmocka_unit_test(three_nodes_two_devices),
+		cmocka_unit_test(too_few_nodes),
+		cmocka_unit_test(like_with_like),
+		cmocka_unit_test(zones_before_capacity),
+		cmocka_unit_test(arbiter_is_small),
+		cmocka_unit_test(other_layouts),
+		cmocka_unit_test(directories_are_bricks),
+		cmocka_unit_test(clusters_do_not_mix),
+		cmocka_unit_test(unfit_is_explained),
+		cmocka_unit_test(removed_device_is_replaced),
+		cmocka_unit_test(held_where_nothing_can_take_its_place),
+		cmocka_unit_test(empty_pool_is_given_up),
+		cmocka_unit_test(one_change_at_a_time),
+		cmocka_unit_test(changed_address_is_refused),
+		cmocka_unit_test(equal_addresses),
+		cmocka_unit_test(maintenance_stops_placement),
+		cmocka_unit_test(deleted_empty_node_is_detached),
+		cmocka_unit_test(wipe_only_before_it_is_prepared),
+		cmocka_unit_test(device_of_two_pools),
+		cmocka_unit_test(properties_of_new_plans),
+		cmocka_unit_test(properties_of_edits),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A qm-gluster without GlusterFS: speaks the protocol on standard input and behaves as the name in
+ * a request says: "hang" never answers, "die" ends the process, "fail" answers with an error,
+ * "slow" after 200 ms. A pool named "refuse" cannot be opened. `stat` answers with the pid.
+ */
+#include "base/json.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+static void answer(json_t *reply)
+{
+	cleanup_free char *text = json_text(reply);
+	cleanup_free char *line = xasprintf("%s\n", text);
+	if (send(0, line, strlen(line), MSG_NOSIGNAL) < 0)
+		_exit(3);
+	json_decref(reply);
+}
+
+static void serve(const json_t *request)
+{
+	const char *name = jstr(request, "name");
+	json_int_t id = jint(request, "id");
+
+	if (streq(name, "hang"))
+		return;
+	if (streq(name, "die"))
+		_exit(1);
+	if (streq(name, "slow"))
+		poll(NULL, 0, 200);
+	if (streq(name, "fail"))
+		answer(json_pack("{s:I, s:i, s:s}", "id", id, "rc", -ENOSPC, "error", "no room"));
+	else if (streq(jstr(request, "op"), "stat"))
+		answer(json_pack("{s:I, s:i, s:{s:i}}", "id", id, "rc", 0, "result", "pid",
+				 (int)getpid()));
+	else
+		answer(json_pack("{s:I, s:i}", "id", id, "rc", 0));
+}
+
+int main(int argc, char **argv)
+{
+	char line[4096];
+	for (int i = 1; i + 1 < argc; i++) {
+		if (streq(argv[i], "--pool") && streq(argv[i + 1], "refuse")) {
+			answer(json_pack("{s:i, s:i, s:s}", "id", 0, "rc", -ENOTCONN, "error",
+					 "cannot be opened"));
+			return 1;
+		}
+	}
+	while (fgets(line, sizeof(line), stdin)) {
+		cleanup_json json_t *request = NULL;
+		if (json_parse(line, strlen(line), &request, NULL) == 0)
+			serve(request);
+	}
+	return 0;
+}

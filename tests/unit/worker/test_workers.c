@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "base/mem.h"
+#include "worker/worker.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static const char *const hosts[] = { "192.0.2.1", NULL };
+static const struct worker_pool pool_a = { "a", hosts }, pool_b = { "b", hosts },
+				pool_c = { "c", hosts }, refuse = { "refuse", hosts };
+
+static struct workers *start(int max, int idle_ms, int deadline_ms)
+{
+	struct workers_options o = { .program = FAKE_WORKER,
+				     .log_dir = "/tmp",
+				     .max = max,
+				     .idle_ms = idle_ms,
+				     .deadline_ms = deadline_ms };
+	struct workers *w;
+	struct error err = ERROR_INIT;
+	if (workers_start(&o, &w, &err) < 0)
+		fail_msg("%s", err.message);
+	return w;
+}
+
+static pid_t pid_of(struct workers *w, const struct worker_pool *pool)
+{
+	cleanup_json json_t *r = NULL;
+	assert_int_equal(w->ops->stat(w, pool, &r, NULL), 0);
+	return (pid_t)jint(r, "pid");
+}
+
+static bool gone(pid_t pid, int timeout_ms)
+{
+	for (int i = 0; i < timeout_ms / 20; i++) {
+		if (kill(pid, 0) < 0 && errno == ESRCH)
+			return true;
+		poll(NULL, 0, 20);
+	}
+	return false;
+}
+
+static void answers_and_errors(void **state)
+{
+	struct workers *w = start(0, 0, 0);
+	struct error err = ERROR_INIT;
+	assert_int_equal(w->ops->create(w, &pool_a, "pvc-1", 5, &err), 0);
+	assert_int_equal(w->ops->create(w, &pool_a, "fail", 5, &err), -ENOSPC);
+	assert_string_equal(err.message, "no room");
+	assert_int_equal(w->ops->create(w, &pool_a, "../x", 5, &err), -EINVAL);
+	assert_int_equal(w->ops->create(w, &refuse, "pvc-1", 5, &err), -ENOTCONN);
+	assert_string_equal(err.message, "cannot be opened");
+	w->ops->free(w);
+}
+
+static void a_dead_worker_is_started_again(void **state)
+{
+	struct workers *w = start(0, 0, 0);
+	pid_t first = pid_of(w, &pool_a);
+	assert_int_equal(w->ops->create(w, &pool_a, "die", 5, NULL), -EAGAIN);
+	assert_int_not_equal(pid_of(w, &pool_a), first);
+	w->ops->free(w);
+}
+
+static void *hang(void *arg)
+{
+	struct workers *w = arg;
+	struct error err = ERROR_INIT;
+	int rc = w->ops->create(w, &pool_a, "hang", 5, &err);
+	return (void *)(intptr_t)rc;
+}
+
+static void a_hung_pool_stops_nobody(void **state)
+{
+	struct workers *w = start(2, 0, 1000);
+	pid_t hung = pid_of(w, &pool_a);
+	pthread_t thread;
+	void *rc;
+	pthread_create(&thread, NULL, hang, w);
+
+	int64_t start_ms = clock_mono_ms(&clock_real);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(w->ops->create(w, i % 2 ? &pool_b : &pool_c, "pvc-1", 5, NULL), 0);
+	assert_true(clock_mono_ms(&clock_real) - start_ms < 900);
+
+	pthread_join(thread, &rc);
+	assert_int_equal((intptr_t)rc, -ETIMEDOUT);
+	assert_true(gone(hung, 2000));
+	assert_int_equal(w->ops->create(w, &pool_a, "pvc-1", 5, NULL), 0);
+	w->ops->free(w);
+}
+
+static void idle_workers_end(void **state)
+{
+	struct workers *w = start(0, 100, 0);
+	pid_t pid = pid_of(w, &pool_a);
+	assert_true(gone(pid, 2000));
+	w->ops->free(w);
+}
+
+static void room_is_made(void **state)
+{
+	struct workers *w = start(1, 0, 0);
+	pid_t a = pid_of(w, &pool_a);
+	pid_t b = pid_of(w, &pool_b);
+	assert_true(gone(a, 2000));
+	assert_int_equal(kill(b, 0), 0);
+	w->ops->free(w);
+	assert_true(gone(b, 2000));
+}
+
+static void *slow(void *arg)
+{
+	struct workers *w = arg;
+	return (void *)(intptr_t)w->ops->create(w, &pool_a, "slow", 5, NULL);
+}
+
+static void others_wait_while_all_work(void **state)
+{
+	struct workers *w = start(1, 0, 0);
+	pthread_t thread;
+	void *rc;
+	pthread_create(&thread, NULL, slow, w);
+	poll(NULL, 0, 50);
+	assert_int_equal(w->ops->create(w, &pool_b, "pvc-1", 5, NULL), 0);
+	pthread_join(thread, &rc);
+	assert_int_equal((intptr_t)rc, 0);
+	w->ops->free(w);
+}
+
+struct storm {
+	struct workers *w;
+	int failed;
+};
+
+static void *storm_thread(void *arg)
+{
+	struct storm *s = arg;
+	for (int i = 0; i < 50; i++)
+		if (s->w->ops->create(s->w, i % 3 ? &pool_a : &pool_b, "pvc-1", 5, NULL) < 0)
+			__atomic_fetch_add(&s->failed, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+static void many_threads(void **state)
+{
+	struct storm s = { .w = start(0, 0, 0) };
+	pthread_t threads[8];
+	for (int i = 0; i < 8; i++)
+		pthread_create(&threads[i], NULL, storm_thread, &s);
+	for (int i = 0; i < 8; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(s.failed, 0);
+	s.w->ops->free(s.w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(answers_and_errors),
+		cmocka_unit_test(a_dead_worker_is_started_again),
+		cmocka_unit_test(a_hung_pool_stops_nobody),
+		cmocka_unit_test(idle_workers_end),
+		cmocka_unit_test(room_is_made),
+		cmocka_unit_test(others_wait_while_all_work),
+		cmocka_unit_test(many_threads),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
