@@ -277,6 +277,7 @@ static int sim_patch(struct kube *k, const struct kind *kind, const char *ns, co
 	c.subresource = copy(subresource);
 	c.patch_type = type;
 	c.object = json_deep_copy(patch);
+	mutate_patch(p->world->mutant, kind, c.object);
 	return write_call(&c, ret, err);
 }
 
