@@ -6,12 +6,12 @@
 #include <errno.h>
 #include <stdio.h>
 
-void model_init(struct model *m, struct world *w)
+void machines_init(struct model *m, struct world *w)
 {
 	*m = (struct model){ .world = w, .next_trust = 1 };
 }
 
-void model_done(struct model *m)
+void machines_done(struct model *m)
 {
 	for (size_t i = 0; i < MODEL_NODES; i++) {
 		for (size_t k = 0; k < MODEL_DEVICES; k++)

@@ -72,8 +72,8 @@ struct model {
 	void *userdata;
 };
 
-void model_init(struct model *m, struct world *w);
-void model_done(struct model *m);
+void machines_init(struct model *m, struct world *w);
+void machines_done(struct model *m);
 
 /* ---- the machines ------------------------------------------------------------------------------ */
 struct model_node *model_node_add(struct model *m, const char *name, const char *address);

@@ -250,6 +250,7 @@ int gluster_volume_get(struct node_host *h, const char *name, bool exact,
 		return rc == -ENOENT ? error_set(err, ENOENT, "there is no volume %s", name) : rc;
 	}
 	model_heal(v);
+	exact = exact && n->model->world->mutant != MUTANT_INEXACT_HEAL;
 	found = (struct gluster_volume){ .name = xstrdup(v->name),
 					 .id = xstrdup(v->id),
 					 .state = v->state,
