@@ -28,7 +28,9 @@ const struct param common_params[] = {
 	  .example = "pvc-0f3a" },
 	{ .name = "accessMode",
 	  .fallback = "rw",
-	  .help = "\"ro\" connects the volume for reading only.",
+	  .help = "\"ro\" mounts for reading only. A device or path that is handed on as it is "
+		  "stays as it "
+		  "is.",
 	  .example = "ro",
 	  .check = check_access_mode },
 	{ .name = "encrypted",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/server.h"
-#include "api/memory.h"
 #include "api/serving.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/trim.h"
 #include "h2/cert.h"
 
 #include <errno.h>
@@ -20,6 +20,8 @@
 /* Memory is given back this long after a large answer, or after any: more of them may follow. */
 #define GIVE_BACK_LARGE_MS 2000
 #define GIVE_BACK_MS 10000
+/* Below this nothing is given back. */
+#define RESIDENT_KIB (5 * 1024)
 
 void server_wake(struct api_server *s)
 {
@@ -121,7 +123,7 @@ static void *keeper(void *arg)
 		if (keeper_sleep(s, next < 0 || next > most ? most : next) && (large || used)) {
 			atomic_store(&s->large, false);
 			atomic_store(&s->used, false);
-			memory_give_back();
+			memory_trim(RESIDENT_KIB);
 		}
 	}
 	return NULL;

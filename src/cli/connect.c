@@ -93,8 +93,10 @@ static bool answers(const struct session *s)
 	return found;
 }
 
-static int exit_of(int rc)
+int session_code(int rc)
 {
+	if (rc >= 0)
+		return QM_OK;
 	switch (-rc) {
 	case ENOENT:
 		return QM_NOT_FOUND;
@@ -116,7 +118,7 @@ static int exit_of(int rc)
 
 int session_fail(const struct session *s, int rc, const struct error *err)
 {
-	int code = exit_of(rc);
+	int code = session_code(rc);
 
 	if (code == QM_NOT_REACHABLE && s->where && !answers(s))
 		(void)fprintf(

@@ -18,6 +18,8 @@ struct session {
 /* QM_OK, or an exit code after a line on standard error. */
 int session_open(const struct args *a, struct session *ret);
 void session_done(struct session *s);
+/* The exit code that an error of the API means; QM_OK for 0 and more. */
+int session_code(int rc);
 /* Says why a call failed and what to do next, on standard error; returns the exit code. */
 int session_fail(const struct session *s, int rc, const struct error *err);
 

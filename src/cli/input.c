@@ -3,7 +3,6 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "base/yaml.h"
 #include "cli/verbs.h"
 
 #include <dirent.h>
@@ -22,10 +21,19 @@ void input_done(struct input *in)
 {
 	for (size_t i = 0; i < in->count; i++) {
 		json_decref(in->items[i].object);
+		json_decref(in->items[i].doc.lines);
+		free(in->items[i].file);
 		free(in->items[i].source);
 	}
 	free(in->items);
 	*in = (struct input){ 0 };
+}
+
+int input_line(const struct input_object *o, const char *path)
+{
+	cleanup_free char *full = xasprintf("%s%s", o->prefix, path[0] ? path : "kind");
+
+	return path[0] || o->prefix[0] ? yaml_line_of(&o->doc, full) : o->doc.line;
 }
 
 static void complain(struct reading *r, const char *message)
@@ -41,66 +49,73 @@ static void complain_at(struct reading *r, const char *name, int line, const cha
 	complain(r, text);
 }
 
-static bool is_declared(const struct input *in, const struct kind *k, const json_t *object,
-			const char **ret_source)
+static const struct input_object *find(const struct input *in, const struct input_object *wanted)
 {
-	for (size_t i = 0; i < in->count; i++) {
-		const struct input_object *o = &in->items[i];
+	const json_t *meta = json_object_get(wanted->object, "metadata");
 
-		if (o->kind != k ||
-		    !streq(jstr(o->object, "metadata", "name"), jstr(object, "metadata", "name")) ||
-		    !streq(jstr(o->object, "metadata", "namespace"),
-			   jstr(object, "metadata", "namespace")))
-			continue;
-		*ret_source = o->source;
-		return true;
+	for (size_t i = 0; i < in->count; i++) {
+		const json_t *other = json_object_get(in->items[i].object, "metadata");
+
+		if (in->items[i].kind == wanted->kind &&
+		    streq(jstr(other, "name"), jstr(meta, "name")) &&
+		    streq(jstr(other, "namespace"), jstr(meta, "namespace")))
+			return &in->items[i];
 	}
-	return false;
+	return NULL;
 }
 
-/* prefix: where in the document the object is ("items[2]."), so that its fields' lines are found. */
+/* What is wrong with the object, in buf, and the field that it is about; false where nothing is. */
+static bool is_wrong(struct reading *r, struct input_object *o, char *field, size_t size,
+		     struct error *ret)
+{
+	struct schema_problem problem = { 0 };
+	const struct input_object *other;
+
+	if (schema_identify(o->object, &o->kind, ret) < 0) {
+		(void)snprintf(field, size, "%.*s", (int)strcspn(ret->message, ":"), ret->message);
+		return true;
+	}
+	if (schema_validate(o->kind, o->object, NULL, true, &problem) < 0) {
+		(void)snprintf(field, size, "%s", problem.path);
+		*ret = problem.error;
+		return true;
+	}
+	(void)snprintf(field, size, "metadata.name");
+	if (!jstr(o->object, "metadata", "name")) {
+		(void)error_set(
+			ret, EINVAL,
+			"metadata.name: missing; one that the API makes up cannot be found again");
+		return true;
+	}
+	if (o->kind->namespaced && !jstr(o->object, "metadata", "namespace"))
+		(void)jset(o->object, json_string(r->ns), "metadata", "namespace");
+	other = find(&r->input, o);
+	if (!other)
+		return false;
+	(void)error_set(ret, EEXIST, "metadata.name: %s \"%s\" is declared already, at %s",
+			o->kind->kind, jstr(o->object, "metadata", "name"), other->source);
+	return true;
+}
+
 static void take_object(struct reading *r, const char *name, const struct yaml_doc *doc,
 			json_t *object, const char *prefix)
 {
-	struct schema_problem problem = { 0 };
+	struct input_object o = { .object = object,
+				  .doc = { .lines = doc->lines, .line = doc->line } };
 	struct error err = ERROR_INIT;
-	const struct kind *k;
-	const char *other;
-	cleanup_free char *path = NULL;
+	char field[200];
 
-	if (schema_identify(object, &k, &err) < 0) {
-		path = xasprintf("%s%.*s", prefix, (int)strcspn(err.message, ":"), err.message);
-		complain_at(r, name, yaml_line_of(doc, path), err.message);
+	(void)snprintf(o.prefix, sizeof(o.prefix), "%s", prefix);
+	if (is_wrong(r, &o, field, sizeof(field), &err)) {
+		complain_at(r, name, input_line(&o, field), err.message);
 		return;
 	}
-	if (schema_validate(k, object, NULL, true, &problem) < 0) {
-		path = xasprintf("%s%s", prefix, problem.path);
-		complain_at(r, name, yaml_line_of(doc, path), problem.error.message);
-		return;
-	}
-	if (!jstr(object, "metadata", "name")) {
-		complain_at(r, name, doc->line,
-			    "metadata.name: missing; a name that the API makes cannot be applied "
-			    "again");
-		return;
-	}
-	if (k->namespaced && !jstr(object, "metadata", "namespace"))
-		(void)jset(object, json_string(r->ns), "metadata", "namespace");
-	path = xasprintf("%smetadata", prefix);
-	if (is_declared(&r->input, k, object, &other)) {
-		cleanup_free char *text =
-			xasprintf("metadata.name: %s \"%s\" is declared in %s already", k->kind,
-				  jstr(object, "metadata", "name"), other);
-
-		complain_at(r, name, yaml_line_of(doc, path), text);
-		return;
-	}
+	(void)json_incref(o.object);
+	(void)json_incref(o.doc.lines);
+	o.file = xstrdup(name);
+	o.source = xasprintf("%s:%d", name, input_line(&o, ""));
 	r->input.items = xrealloc(r->input.items, (r->input.count + 1) * sizeof(*r->input.items));
-	r->input.items[r->input.count++] = (struct input_object){
-		.object = json_incref(object),
-		.kind = k,
-		.source = xasprintf("%s:%d", name, prefix[0] ? yaml_line_of(doc, path) : doc->line),
-	};
+	r->input.items[r->input.count++] = o;
 }
 
 static void take_document(struct reading *r, const char *name, const struct yaml_doc *doc)
@@ -114,7 +129,7 @@ static void take_document(struct reading *r, const char *name, const struct yaml
 		return;
 	}
 	json_array_foreach (jget(doc->value, "items"), i, item) {
-		char prefix[40];
+		char prefix[32];
 
 		(void)snprintf(prefix, sizeof(prefix), "items[%zu].", i);
 		take_object(r, name, doc, item, prefix);
