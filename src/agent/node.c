@@ -20,8 +20,7 @@ void agent_init(struct agent *a)
 {
 	a->state = xcalloc(1, sizeof(*a->state));
 	pthread_mutex_init(&a->state->lock, NULL);
-	a->state->healed_ms = json_object();
-	a->state->pool_numbers_ms = json_object();
+	a->state->pools = json_object();
 	a->state->limits = json_object();
 }
 
@@ -39,8 +38,7 @@ void agent_done(struct agent *a)
 	free(s->offline);
 	free(s->report_key);
 	json_decref(s->report);
-	json_decref(s->healed_ms);
-	json_decref(s->pool_numbers_ms);
+	json_decref(s->pools);
 	json_decref(s->limits);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
@@ -71,15 +69,18 @@ bool agent_leads(struct agent *a, const json_t *node)
 }
 
 int agent_patch_status(struct reconcile *r, const struct kind *kind, const char *ns,
-		       const char *name, json_t *status)
+		       const char *name, json_t *status, char **ret_version)
 {
 	cleanup_json json_t *patch = json_pack("{s:o}", "status", status), *result = NULL;
 	int rc = kube_patch(r->kube, kind, ns, name, "status", KUBE_PATCH_MERGE, patch, &result,
 			    &r->error);
 
-	if (rc == 0)
-		reader_learned(r->cache, kind, result);
-	return rc;
+	if (rc < 0)
+		return rc;
+	reader_learned(r->cache, kind, result);
+	if (ret_version && object_version(result))
+		*ret_version = xstrdup(object_version(result));
+	return 0;
 }
 
 /* ---- glusterd ------------------------------------------------------------------------------ */
@@ -212,7 +213,7 @@ static int write_report(struct looking *l, json_t *report)
 	json_object_set_new(agent, "heartbeat",
 			    json_string(time_text(clock_wall_ms(l->r->clock), time)));
 	rc = agent_patch_status(l->r, &KIND_STORAGENODE, l->agent->ns, l->agent->node,
-				json_pack("{s:O}", "agent", agent));
+				json_pack("{s:O}", "agent", agent), NULL);
 	if (rc == 0)
 		s->numbers_ms = now;
 	return rc;
@@ -392,8 +393,17 @@ static int node_reconcile(struct reconcile *r, const char *key)
 	return rc;
 }
 
+/* Other nodes are watched for the pools' sake only. */
+static void node_keys(const json_t *node, struct reconcile *r, struct strv *keys)
+{
+	const struct agent *a = r->app;
+
+	if (streq(object_name(node), a->node) && streq(object_namespace(node), a->ns))
+		strv_add_take(keys, object_key(node));
+}
+
 static const struct controller_watch node_watches[] = {
-	{ .kind = &KIND_STORAGENODE },
+	{ .kind = &KIND_STORAGENODE, .keys = node_keys },
 	{ 0 },
 };
 

@@ -195,6 +195,7 @@ static void agent_yield(struct agent *agent)
 {
 	struct sim_agent *a = agent->userdata;
 
+	a->lead.told = false;
 	a->lead.not_before_ms = clock_mono_ms(&a->proc->sim->clock) + YIELD_MS;
 	election_give_up(&a->lead.election);
 	nudge(a, "node", a->key, YIELD_MS + 1000);
