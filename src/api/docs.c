@@ -224,11 +224,14 @@ static bool health(const struct request *r)
 	return true;
 }
 
-bool docs_handle(struct request *r, bool open_only)
+bool docs_handle(struct api_server *s, struct request *r, bool open_only)
 {
-	bool get = streq(r->method, "GET");
-
+	if (!streq(r->method, "GET"))
+		return !open_only && reviews(r);
 	if (open_only)
-		return get && health(r);
-	return reviews(r) || (get && (discovery(r) || openapi(r)));
+		return health(r);
+	if (!discovery(r) && !openapi(r))
+		return false;
+	server_was_large(s);
+	return true;
 }

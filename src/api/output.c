@@ -109,7 +109,7 @@ void output_list(struct api_server *s, const struct request *r, const struct sto
 		reply_fault(r, fault_of(-rc), "%s", error_text(&err, rc));
 	}
 	if (o.text.len > LARGE)
-		atomic_store(&s->trim, true);
+		server_was_large(s);
 	buf_done(&o.text);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/request.h"
+#include "api/proto.h"
 #include "base/mem.h"
 #include "base/yaml.h"
 
@@ -221,10 +222,7 @@ int request_body(const struct request *r, json_t **ret, struct error *err)
 	int rc;
 
 	if (type && strstr(type, "protobuf"))
-		return error_set(
-			err, ENOTSUP,
-			"the body of the request was in an unknown format - accepted media types "
-			"include: application/json, application/yaml");
+		return proto_parse(body ? body : "", len, ret, err);
 	if (!type || !strstr(type, "yaml"))
 		return json_parse(body ? body : "", len, ret, err);
 	rc = yaml_parse(body ? body : "", len, "body", &docs, err);

@@ -3,10 +3,10 @@
 #include "api/serving.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/trim.h"
 #include "h2/cert.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -17,6 +17,11 @@
 /* Events expire, so the keeper looks now and then although nobody wakes it. */
 #define KEEPER_EVERY_MS 60000
 #define KEEPER_STACK (256 * 1024)
+/* Memory is given back this long after a large answer, or after any: more of them may follow. */
+#define GIVE_BACK_LARGE_MS 2000
+#define GIVE_BACK_MS 10000
+/* Below this nothing is given back. */
+#define RESIDENT_KIB (5 * 1024)
 
 void server_wake(struct api_server *s)
 {
@@ -24,6 +29,12 @@ void server_wake(struct api_server *s)
 	s->work = true;
 	pthread_cond_signal(&s->wake);
 	pthread_mutex_unlock(&s->lock);
+}
+
+void server_was_large(struct api_server *s)
+{
+	if (!atomic_exchange(&s->large, true))
+		server_wake(s);
 }
 
 static void on_work(void *userdata)
@@ -37,7 +48,7 @@ static void handle_known(struct api_server *s, struct request *r)
 {
 	int rc;
 
-	if (docs_handle(r, false))
+	if (docs_handle(s, r, false))
 		return;
 	rc = request_route(r);
 	if (rc == -EPERM)
@@ -54,9 +65,11 @@ static void handle(struct h2_call *call, void *userdata)
 	struct api_server *s = userdata;
 	struct request r = { .call = call, .method = h2_call_method(call) };
 
+	if (!atomic_exchange(&s->used, true))
+		server_wake(s);
 	if (request_parse(&r, h2_call_path(call)) < 0)
 		reply_fault(&r, FAULT_BAD_REQUEST, "the path or query of the request is malformed");
-	else if (docs_handle(&r, true))
+	else if (docs_handle(s, &r, true))
 		;
 	else if (tokens_find(s->tokens, h2_call_header(call, "authorization"), &r.who) < 0)
 		reply_fault(&r, FAULT_UNAUTHORIZED, "Unauthorized");
@@ -67,9 +80,11 @@ static void handle(struct h2_call *call, void *userdata)
 
 /* ---- the keeper ----------------------------------------------------------------------------- */
 
-static void keeper_sleep(struct api_server *s, int ms)
+/* True where it slept to the end. */
+static bool keeper_sleep(struct api_server *s, int ms)
 {
 	struct timespec until;
+	int rc = 0;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += ms / 1000;
@@ -77,11 +92,11 @@ static void keeper_sleep(struct api_server *s, int ms)
 	until.tv_sec += until.tv_nsec / 1000000000L;
 	until.tv_nsec %= 1000000000L;
 	pthread_mutex_lock(&s->lock);
-	while (!s->work && !s->stopping)
-		if (pthread_cond_timedwait(&s->wake, &s->lock, &until) == ETIMEDOUT)
-			break;
+	while (!s->work && !s->stopping && rc == 0)
+		rc = pthread_cond_timedwait(&s->wake, &s->lock, &until);
 	s->work = false;
 	pthread_mutex_unlock(&s->lock);
+	return rc == ETIMEDOUT;
 }
 
 static bool keeper_goes_on(struct api_server *s)
@@ -99,13 +114,17 @@ static void *keeper(void *arg)
 	struct api_server *s = arg;
 
 	while (keeper_goes_on(s)) {
+		bool large = atomic_load(&s->large), used = atomic_load(&s->used);
+		int most = large ? GIVE_BACK_LARGE_MS : used ? GIVE_BACK_MS : KEEPER_EVERY_MS;
 		int next;
 
 		store_collect(s->store);
 		next = watches_tend(s);
-		if (atomic_exchange(&s->trim, false))
-			malloc_trim(0);
-		keeper_sleep(s, next < 0 || next > KEEPER_EVERY_MS ? KEEPER_EVERY_MS : next);
+		if (keeper_sleep(s, next < 0 || next > most ? most : next) && (large || used)) {
+			atomic_store(&s->large, false);
+			atomic_store(&s->used, false);
+			memory_trim(RESIDENT_KIB);
+		}
 	}
 	return NULL;
 }
@@ -273,11 +292,13 @@ int api_server_start(const struct api_options *options, struct api_server **ret,
 	}
 	if (rc >= 0)
 		rc = start_listening(s, options, err);
-	if (rc < 0)
+	if (rc < 0) {
 		api_server_stop(s);
-	else
-		*ret = s;
-	return rc;
+		return rc;
+	}
+	server_was_large(s); /* starting is */
+	*ret = s;
+	return 0;
 }
 
 int api_server_port(const struct api_server *s)

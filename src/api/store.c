@@ -3,6 +3,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -135,6 +136,16 @@ static int64_t pragma_number(sqlite3 *db, const char *text)
 	return n;
 }
 
+/* Secrets are in it; SQLite gives the files beside it the same mode. */
+static int make_private(const char *path, struct error *err)
+{
+	cleanup_close int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	if (fd < 0 || fchmod(fd, 0600) < 0)
+		return error_errno(err, errno, "The store %s cannot be opened", path);
+	return 0;
+}
+
 static int db_open(struct database *d, const char *path, const char *pragmas, struct error *err)
 {
 	/* Each connection has a lock of ours around it. */
@@ -195,11 +206,13 @@ int store_open(const struct store_options *options, struct store **ret, struct e
 	s->read_lock = memory ? &s->lock : &s->read_lock_own;
 	s->collect = true;
 
-	rc = db_open(&s->writer, options->path,
-		     memory ? "PRAGMA journal_mode = MEMORY"
-			    : "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-			      "PRAGMA cache_size = -512; PRAGMA temp_store = MEMORY",
-		     err);
+	rc = memory ? 0 : make_private(options->path, err);
+	if (rc >= 0)
+		rc = db_open(&s->writer, options->path,
+			     memory ? "PRAGMA journal_mode = MEMORY"
+				    : "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+				      "PRAGMA cache_size = -512; PRAGMA temp_store = MEMORY",
+			     err);
 	if (rc >= 0)
 		rc = prepare_schema(s, options->path, err);
 	if (rc >= 0 && !memory)
@@ -211,8 +224,6 @@ int store_open(const struct store_options *options, struct store **ret, struct e
 		store_close(s);
 		return rc;
 	}
-	if (!memory)
-		chmod(options->path, 0600); /* Secrets are in it */
 	s->version = db_number(&s->writer, SQL_VERSION);
 	s->committed = s->version;
 	s->pruned = db_number(&s->writer, SQL_OLDEST) - 1;

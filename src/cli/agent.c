@@ -2,7 +2,7 @@
 #include "agent/agent.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "local/paths.h"
+#include "base/paths.h"
 #include "local/program.h"
 
 #include <errno.h>

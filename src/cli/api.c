@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/api.h"
 #include "api/server.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/paths.h"
+#include "local/program.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -28,16 +29,8 @@ static const char help[] =
 	"  kubectl --kubeconfig /tmp/s/admin.kubeconfig get storagenodes\n";
 
 struct settings {
-	const char *state_dir, *run_dir;
 	int port;
 };
-
-static const char *setting(const char *variable, const char *otherwise)
-{
-	const char *v = getenv(variable);
-
-	return v && v[0] ? v : otherwise;
-}
 
 /* > 0: help was printed. */
 static int parse(int argc, char **argv, struct settings *ret, struct error *err)
@@ -50,16 +43,14 @@ static int parse(int argc, char **argv, struct settings *ret, struct error *err)
 	char *end;
 	int c;
 
-	ret->state_dir = setting("QM_STATE_DIR", "/var/lib/quartermaster");
-	ret->run_dir = setting("QM_RUN_DIR", "/run/quartermaster");
 	optind = 1;
 	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
 		switch (c) {
 		case 's':
-			ret->state_dir = optarg;
+			setenv("QM_STATE_DIR", optarg, 1);
 			break;
 		case 'r':
-			ret->run_dir = optarg;
+			setenv("QM_RUN_DIR", optarg, 1);
 			break;
 		case 'p':
 			ret->port = (int)strtol(optarg, &end, 10);
@@ -81,51 +72,28 @@ static int parse(int argc, char **argv, struct settings *ret, struct error *err)
 	return 0;
 }
 
-/* The lock that says who serves from this directory; its descriptor, held until the end. */
-static int take_lock(const char *run_dir, struct error *err)
+static int write_config(const char *socket_path, int port, const char *name, struct error *err)
 {
-	cleanup_free char *path = xasprintf("%s/api.lock", run_dir);
-	int rc = mkdir_parents(run_dir, 0755, err), fd;
-
-	if (rc < 0)
-		return rc;
-	fd = lock_file(path, false, err);
-	if (fd == -EWOULDBLOCK)
-		return error_set(
-			err, EWOULDBLOCK,
-			"The API already runs with %s: stop it first, or use another --run-dir",
-			run_dir);
-	if (fd >= 0 && (ftruncate(fd, 0) < 0 || dprintf(fd, "%d\n", (int)getpid()) < 0)) {
-		close(fd);
-		return error_errno(err, errno, "%s cannot be written", path);
-	}
-	return fd;
-}
-
-static int write_config(const struct settings *x, const char *socket_path, int port,
-			const char *name, struct error *err)
-{
-	cleanup_free char *path = xasprintf("%s/%s.kubeconfig", x->state_dir, name);
+	cleanup_free char *path = state_path("%s.kubeconfig", name);
 	cleanup_free char *token = NULL;
-	int rc = api_token(x->state_dir, name, name, NULL, &token, err);
+	int rc = api_token(state_dir(), name, name, NULL, &token, err);
 
 	return rc < 0 ? rc
-		      : api_write_kubeconfig(x->state_dir, socket_path, port, token, path, err);
+		      : api_write_kubeconfig(state_dir(), socket_path, port, token, path, err);
 }
 
 static int serve(const struct settings *x, struct error *err)
 {
-	cleanup_free char *socket_path = xasprintf("%s/api.sock", x->run_dir);
-	const struct api_options options = { .state_dir = x->state_dir,
+	cleanup_free char *socket_path = run_path("api.sock");
+	const struct api_options options = { .state_dir = state_dir(),
 					     .unix_path = socket_path,
 					     .tcp_port = x->port };
-	cleanup_close int lock = take_lock(x->run_dir, err);
 	struct api_server *server;
 	sigset_t signals;
-	int rc, number;
+	int number, rc = program_lock("api", err);
 
-	if (lock < 0)
-		return lock;
+	if (rc < 0)
+		return rc;
 	/* Blocked before there are threads, so that only sigwait sees them. */
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
@@ -135,9 +103,9 @@ static int serve(const struct settings *x, struct error *err)
 	rc = api_server_start(&options, &server, err);
 	if (rc < 0)
 		return rc;
-	rc = write_config(x, socket_path, api_server_port(server), "admin", err);
+	rc = write_config(socket_path, api_server_port(server), "admin", err);
 	if (rc >= 0)
-		rc = write_config(x, socket_path, api_server_port(server), "operator", err);
+		rc = write_config(socket_path, api_server_port(server), "operator", err);
 	if (rc >= 0) {
 		log_info("Serving on %s and https://127.0.0.1:%d", socket_path,
 			 api_server_port(server));

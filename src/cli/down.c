@@ -3,33 +3,21 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "cli/steps.h"
+#include "base/paths.h"
+#include "cli/term.h"
 #include "cli/verbs.h"
 #include "hostvol/hostvol.h"
 #include "local/config.h"
 #include "local/demo.h"
-#include "local/paths.h"
+#include "local/instance.h"
 #include "local/supervisor.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <unistd.h>
 
-static const char help[] =
-	"Usage: quartermaster down [--delete-data] [--force]\n"
-	"\n"
-	"Unmounts the claims that are mounted here and stops everything: operator, agents, GlusterFS,\n"
-	"API, namespaces. The data and the settings stay; \"quartermaster up\" goes on with them.\n"
-	"\n"
-	"      --delete-data     also remove the settings and, of the demonstration, the disks. Your own\n"
-	"                        devices and directories are not touched: their bricks stay as they are\n"
-	"      --force           unmount claims although programs still use them\n"
-	"\n"
-	"Example:\n"
-	"  quartermaster down && quartermaster up\n";
-
 struct down {
+	struct progress step;
 	bool delete_data, force;
 };
 
@@ -50,18 +38,16 @@ static int end_use(struct hostvol *h, const json_t *record, bool force, struct e
 {
 	cleanup_free char *text = json_text(record);
 	const char *consumer = jstr(record, "consumer");
-	char *argv[] = { "umount", (char *)consumer, force ? "--force" : NULL, NULL };
+	const char *argv[] = { "umount", consumer, force ? "--force" : NULL, NULL };
 	struct hostvol_error failed = { 0 };
 	char *gone = NULL;
 	int r;
 
-	if (consumer && consumer[0] == '/') {
-		optind = 0;
-		return verb_umount(force ? 3 : 2, argv) == EXIT_SUCCESS ?
+	if (consumer && consumer[0] == '/')
+		return verb_umount(force ? 3 : 2, (char **)argv) == QM_OK ?
 			       0 :
 			       error_set(err, EBUSY, "%s could not be unmounted; see who uses it: fuser -vm %s; or add --force",
 					 consumer, consumer);
-	}
 	r = hostvol_disconnect_volume_json(h, text, force ? HOSTVOL_FORCE : 0, &gone, &failed);
 	hostvol_free(gone);
 	return r < 0 ? error_set(err, -r, "%s", failed.message) : 0;
@@ -108,10 +94,10 @@ static int forget(struct error *err)
 	return r == -ENOENT ? 0 : r;
 }
 
-static int run(const struct down *down, struct error *err)
+static int run(struct down *down, struct error *err)
 {
 	struct local_config config;
-	size_t mounts;
+	size_t mounts = 0;
 	bool demo;
 	int r = local_config_load(&config, err);
 
@@ -121,56 +107,37 @@ static int run(const struct down *down, struct error *err)
 		return r;
 	demo = config.demo;
 	local_config_done(&config);
-	step_begin("unmount claims");
+	progress_begin(&down->step, stdout, "unmount claims");
 	r = unmount_claims(down->force, &mounts, err);
 	if (r < 0)
 		return r;
-	step_done("%zu mounted", mounts);
-	step_begin("stop");
+	progress_end(&down->step, true, "unmount claims: %zu", mounts);
+	progress_begin(&down->step, stdout, "stop");
 	r = instance_stop(err);
 	if (r == 0 && demo)
 		r = demo_remove(down->delete_data, err);
 	if (r < 0)
 		return r;
-	step_done("API, operator, agents, GlusterFS");
+	progress_end(&down->step, true, "stop: operator, agents, GlusterFS, API");
 	if (!down->delete_data)
 		return 0;
-	step_begin("delete data");
+	progress_begin(&down->step, stdout, "delete data");
 	r = forget(err);
 	if (r == 0)
-		step_done("nothing is left");
+		progress_end(&down->step, true, "delete data: nothing is left");
 	return r;
 }
 
-int verb_down(int argc, char **argv)
+int cmd_down(struct session *s, const struct args *a)
 {
-	static const struct option options[] = {
-		{ "delete-data", no_argument, NULL, 'd' },
-		{ "force", no_argument, NULL, 'f' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	struct down down = { 0 };
+	struct down down = { .delete_data = args_given(a, "delete-data"), .force = args_given(a, "force") };
 	struct error err = ERROR_INIT;
-	int c;
 
-	optind = 0;
-	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1)
-		switch (c) {
-		case 'd':
-			down.delete_data = true;
-			break;
-		case 'f':
-			down.force = true;
-			break;
-		case 'h':
-			fputs(help, stdout);
-			return EXIT_SUCCESS;
-		default:
-			return EXIT_USAGE;
-		}
+	(void)s;
 	if (run(&down, &err) == 0)
-		return EXIT_SUCCESS;
-	step_failed(&err);
-	return EXIT_FAILURE;
+		return QM_OK;
+	if (down.step.text[0])
+		progress_end(&down.step, false, NULL);
+	fprintf(stderr, "%s\n", err.message);
+	return QM_FAILED;
 }

@@ -1,55 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* quartermaster up: starts (or repairs) the instance of this machine and waits until it serves. */
-#include "api/server.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/mem.h"
-#include "base/str.h"
-#include "base/yaml.h"
-#include "cli/manifest.h"
-#include "cli/steps.h"
+#include "base/paths.h"
+#include "cli/input.h"
+#include "cli/term.h"
 #include "cli/verbs.h"
 #include "kube/kube.h"
 #include "local/config.h"
 #include "local/demo.h"
-#include "local/paths.h"
+#include "local/instance.h"
 #include "local/supervisor.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <time.h>
 
 enum { API_TIMEOUT_MS = 20000, POLL_MS = 100 };
 
-static const char help[] =
-	"Usage: quartermaster up --demo\n"
-	"       quartermaster up -f FILE... [options]\n"
-	"       quartermaster up\n"
-	"\n"
-	"Starts QuarterMaster on this machine, without Kubernetes, and waits until the storage is\n"
-	"ONLINE. Run again, it reports and repairs what is there. Without --demo and -f it starts\n"
-	"what was set up before.\n"
-	"\n"
-	"  --demo                three storage nodes in namespaces of this machine, two disks each\n"
-	"                        (loop devices over sparse files), a claim, a mounted volume\n"
-	"  -f, --filename FILE   your own StorageNodes (and claims): their devices and directories\n"
-	"                        on this machine; may be given several times\n"
-	"      --volume-type T   replicate:3 (default), replicate:N, disperse:D:R, arbiter, none\n"
-	"      --overcommit X    promise up to X times the capacity (default 1)\n"
-	"      --reclaim R       what becomes of a deleted claim's data: delete (default), retain, archive\n"
-	"      --deployment NAME the name of this storage deployment and of its class (default glusterfs)\n"
-	"      --timeout S       wait that long for ONLINE (default 120)\n"
-	"\n"
-	"Example:\n"
-	"  quartermaster up -f docs/examples/storagenodes.yaml --volume-type arbiter\n";
-
 struct up {
 	struct local_config config;
-	struct manifest manifest;   /* of -f */
+	struct input input; /* of -f */
 	struct kube *kube;
-	bool demo, given;           /* given: -f or --demo */
-	int timeout_ms;
+	struct progress step;
+	int64_t timeout_ms;
 };
 
 /* ---- what this machine must have ---------------------------------------------------------- */
@@ -155,10 +129,9 @@ static int declare_demo(struct up *up, struct error *err)
 /* What the store still waits for, in a few words. */
 static void note_progress(struct up *up, const json_t *status)
 {
-	step_note("%s; %lld of %lld nodes ready, %lld pools", jstr(status, "spec", "status") ?: "starting",
-		  jint(status, "status", "nodesReady"), jint(status, "status", "nodes"),
-		  jint(status, "status", "pools"));
-	(void)up;
+	progress_note(&up->step, "%s, %lld of %lld nodes ready, %lld pools",
+		      jstr(status, "spec", "status") ?: "starting", jint(status, "status", "nodesReady"),
+		      jint(status, "status", "nodes"), jint(status, "status", "pools"));
 }
 
 /* ONLINE, and for the demonstration whole: every pool is there and nothing is degraded. */
@@ -166,7 +139,7 @@ static bool is_up(const struct up *up, const json_t *status)
 {
 	if (!streq(jstr(status, "spec", "status"), "ONLINE"))
 		return false;
-	return !up->demo || (jint(status, "status", "pools") >= DEMO_DISKS &&
+	return !up->config.demo || (jint(status, "status", "pools") >= DEMO_DISKS &&
 			     !condition_is_true(jget(status, "status", "conditions"), "Degraded"));
 }
 
@@ -185,8 +158,8 @@ static int wait_online(struct up *up, json_t **ret, struct error *err)
 			return 0;
 		}
 		if (clock_mono_ms(&clock_real) >= end)
-			return error_set(err, ETIMEDOUT, "the store is not ONLINE after %d s: %s; see: quartermaster status",
-					 up->timeout_ms / 1000,
+			return error_set(err, ETIMEDOUT, "the store is not ONLINE after %lld s: %s; see: quartermaster status",
+					 (long long)up->timeout_ms / 1000,
 					 jstr(status, "status", "message") ?: "the operator has not reported yet");
 		note_progress(up, status);
 		pause_ms(POLL_MS);
@@ -228,33 +201,47 @@ static const char *demo_mount_dir(void)
 
 /* ---- the sequence -------------------------------------------------------------------------- */
 
-static int run_demo_volume(struct up *up, struct error *err)
+static int apply_input(struct up *up, struct error *err)
 {
-	char *argv[] = { "mount", "-n", up->config.ns, "demo", (char *)demo_mount_dir(), NULL };
+	int r = 0;
+
+	for (size_t i = 0; i < up->input.count && r == 0; i++) {
+		const struct input_object *o = &up->input.items[i];
+		const char *ns = object_namespace(o->object);
+
+		r = kube_patch(up->kube, o->kind, *ns ? ns : NULL, object_name(o->object), NULL,
+			       KUBE_PATCH_APPLY, o->object, NULL, err);
+		if (r < 0)
+			return error_prefix(err, "%s", o->source);
+	}
+	return 0;
+}
+
+static int declare(struct up *up, struct error *err)
+{
 	int r;
 
-	step_begin("claim demo, 100Mi");
+	if (!up->config.demo && up->input.count == 0)
+		return 0;
+	progress_begin(&up->step, stdout, "declare");
+	r = up->config.demo ? declare_demo(up, err) : apply_input(up, err);
+	if (r == 0)
+		progress_end(&up->step, true, "declare: %zu objects",
+			     up->config.demo ? (size_t)DEMO_NODES : up->input.count);
+	return r;
+}
+
+static int demo_volume(struct up *up, struct error *err)
+{
+	const char *argv[] = { "mount", "-n", up->config.ns, "demo", demo_mount_dir(), NULL };
+	int r;
+
+	progress_begin(&up->step, stdout, "claim demo, 100Mi");
 	r = claim_demo(up, err);
 	if (r < 0)
 		return r;
-	step_done("Bound");
-	optind = 0;
-	return verb_mount(5, argv) == 0 ? 0 : error_set(err, EIO, "the claim demo could not be mounted");
-}
-
-static void say_next(const struct up *up)
-{
-	cleanup_free char *config = state_path("admin.kubeconfig");
-
-	printf("\nThe store is running. Try:\n"
-	       "  quartermaster status                     one screen of everything\n"
-	       "  quartermaster get storagenodes,storagepools\n"
-	       "  quartermaster apply -f docs/examples/claim.yaml && quartermaster get pvc\n"
-	       "  quartermaster mount my-claim /mnt/mine\n"
-	       "  kubectl --kubeconfig %s get storagestatus\n"
-	       "  quartermaster down                       stop it; the data stays, \"quartermaster up\" goes on\n",
-	       config);
-	(void)up;
+	progress_end(&up->step, true, "claim demo, 100Mi: Bound");
+	return verb_mount(5, (char **)argv) == QM_OK ? 0 : error_set(err, EIO, "the claim demo could not be mounted");
 }
 
 static int run(struct up *up, struct error *err)
@@ -262,122 +249,94 @@ static int run(struct up *up, struct error *err)
 	cleanup_json json_t *status = NULL;
 	int r;
 
-	step_begin("start");
+	progress_begin(&up->step, stdout, "start");
 	r = start_instance(up, err);
 	if (r < 0)
 		return r;
-	step_done("API, operator");
-	if (up->demo || up->manifest.count > 0) {
-		step_begin("declare");
-		r = up->demo ? declare_demo(up, err) : manifest_apply(up->kube, &up->manifest, NULL, err);
-		if (r < 0)
-			return r;
-		step_done("%zu StorageNodes", up->demo ? (size_t)DEMO_NODES : up->manifest.count);
-	}
-	step_begin("storage");
+	progress_end(&up->step, true, "start: API, operator");
+	r = declare(up, err);
+	if (r < 0)
+		return r;
+	progress_begin(&up->step, stdout, "storage");
 	r = wait_online(up, &status, err);
 	if (r < 0)
 		return r;
-	step_done("ONLINE, %lld nodes, %lld pools", jint(status, "status", "nodes"), jint(status, "status", "pools"));
-	return up->demo ? run_demo_volume(up, err) : 0;
+	progress_end(&up->step, true, "storage: ONLINE, %lld nodes, %lld pools", jint(status, "status", "nodes"),
+		     jint(status, "status", "pools"));
+	return up->config.demo ? demo_volume(up, err) : 0;
+}
+
+static void say_next(void)
+{
+	cleanup_free char *config = state_path("admin.kubeconfig");
+
+	printf("\nThe store is running. Try:\n"
+	       "  quartermaster status                     one screen of everything\n"
+	       "  quartermaster get storagenodes\n"
+	       "  quartermaster apply -f docs/examples/claim.yaml\n"
+	       "  quartermaster mount my-claim /mnt/mine\n"
+	       "  kubectl --kubeconfig %s get storagestatus\n"
+	       "  quartermaster down                       stop it; the data stays, \"quartermaster up\" goes on\n",
+	       config);
 }
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-static void set(char **field, const char *value)
+static void take_option(const struct args *a, const char *flag, char **field)
 {
-	free(*field);
-	*field = xstrdup(value);
-}
+	const char *value = args_value(a, flag);
 
-static int parse(int argc, char **argv, struct up *up, struct error *err)
-{
-	static const struct option options[] = {
-		{ "demo", no_argument, NULL, 'd' },		{ "filename", required_argument, NULL, 'f' },
-		{ "volume-type", required_argument, NULL, 't' }, { "overcommit", required_argument, NULL, 'o' },
-		{ "reclaim", required_argument, NULL, 'r' },	{ "deployment", required_argument, NULL, 'n' },
-		{ "timeout", required_argument, NULL, 's' },	{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	int c, r = 0;
-
-	optind = 0;
-	while (r == 0 && (c = getopt_long(argc, argv, "f:h", options, NULL)) != -1) {
-		switch (c) {
-		case 'd':
-			up->demo = up->given = true;
-			break;
-		case 'f':
-			up->given = true;
-			r = manifest_load(&up->manifest, optarg, up->config.ns, err);
-			break;
-		case 't':
-			set(&up->config.volume_type, optarg);
-			break;
-		case 'o':
-			set(&up->config.overcommit, optarg);
-			break;
-		case 'r':
-			set(&up->config.reclaim, optarg);
-			break;
-		case 'n':
-			set(&up->config.deployment, optarg);
-			break;
-		case 's':
-			up->timeout_ms = atoi(optarg) * 1000;
-			break;
-		case 'h':
-			fputs(help, stdout);
-			exit(EXIT_SUCCESS);
-		default:
-			return -EINVAL;
-		}
+	if (value) {
+		free(*field);
+		*field = xstrdup(value);
 	}
-	if (r == 0 && optind < argc)
-		r = error_set(err, EINVAL, "unexpected argument \"%s\"; see: quartermaster up --help", argv[optind]);
-	return r;
 }
 
 /* Options add to what was set up before, and may not turn one kind of instance into the other. */
-static int settle(struct up *up, bool existed, struct error *err)
+static int settle(struct up *up, const struct args *a)
 {
-	if (!existed && !up->given)
-		return error_set(err, EINVAL, "nothing was set up on this machine yet; run: quartermaster up --demo, "
-					      "or: quartermaster up -f FILE");
-	if (existed && up->given && up->demo != up->config.demo)
-		return error_set(err, EEXIST, "this machine runs %s already; run: quartermaster down --delete-data first",
-				 up->config.demo ? "the demonstration" : "a store of your own");
-	if (!existed)
-		up->config.demo = up->demo;
-	up->demo = up->config.demo;
-	return 0;
+	struct error err = ERROR_INIT;
+	bool demo = args_given(a, "demo"), files = args_values(a, "filename")->count > 0;
+	bool existed = local_config_load(&up->config, &err) == 0;
+
+	if (demo && files)
+		return usage_error(a->verb, "--demo has nodes of its own: give it or -f, not both");
+	if (!existed && !demo && !files)
+		return usage_error(a->verb, "nothing was set up on this machine yet: give --demo, or -f FILE");
+	if (existed && (demo || files) && demo != up->config.demo)
+		return usage_error(a->verb, "this machine runs %s already; first: quartermaster down --delete-data",
+				   up->config.demo ? "the demonstration" : "a store of your own");
+	if (!existed) {
+		local_config_default(&up->config);
+		up->config.demo = demo;
+	}
+	take_option(a, "volume-type", &up->config.volume_type);
+	take_option(a, "overcommit", &up->config.overcommit);
+	take_option(a, "reclaim", &up->config.reclaim);
+	take_option(a, "deployment", &up->config.deployment);
+	return args_duration(a, "timeout", 120000, &up->timeout_ms);
 }
 
-int verb_up(int argc, char **argv)
+int cmd_up(struct session *s, const struct args *a)
 {
-	struct up up = { .timeout_ms = 120000 };
+	struct up up = { 0 };
 	struct error err = ERROR_INIT;
-	bool existed = local_config_load(&up.config, &err) == 0;
-	int r;
+	int code = settle(&up, a);
 
-	if (!existed)
-		local_config_default(&up.config);
-	err = ERROR_INIT;
-	r = parse(argc, argv, &up, &err);
-	if (r == 0)
-		r = settle(&up, existed, &err);
-	if (r < 0) {
-		if (err.code)
-			fprintf(stderr, "quartermaster up: %s\n", err.message);
-		r = EXIT_USAGE;
-	} else if (check_machine(&err) < 0 || run(&up, &err) < 0) {
-		step_failed(&err);
-		r = err.code == ETIMEDOUT ? EXIT_TIMEOUT : EXIT_FAILURE;
-	} else {
-		say_next(&up);
+	(void)s;
+	/* all of the input is checked before anything is started */
+	if (code == QM_OK)
+		code = input_read(args_values(a, "filename"), up.config.ns, &up.input);
+	if (code == QM_OK && (check_machine(&err) < 0 || run(&up, &err) < 0)) {
+		if (up.step.text[0])
+			progress_end(&up.step, false, NULL);
+		fprintf(stderr, "%s\n", err.message);
+		code = err.code == ETIMEDOUT ? QM_TIMED_OUT : QM_FAILED;
+	} else if (code == QM_OK) {
+		say_next();
 	}
-	manifest_done(&up.manifest);
+	input_done(&up.input);
 	kube_free(up.kube);
 	local_config_done(&up.config);
-	return r;
+	return code;
 }

@@ -40,6 +40,7 @@ struct h2_call {
 	bool complete; /* nothing of the request is awaited any more */
 	bool submitted; /* the answer's head was given to nghttp2 */
 	int refused; /* the status with which we answer ourselves, or 0 */
+	size_t discarded; /* bytes that came after that */
 	TAILQ_ENTRY(h2_call) entry;
 };
 

@@ -86,7 +86,8 @@ void hub_quiet(struct hub *hub)
 	uint64_t count;
 	ssize_t n = read(hub->event_fd, &count, sizeof(count));
 
-	(void)n; /* EAGAIN: quiet already */
+	/* Only now: cleared before, a wake-up could come in between and be read away. */
+	(void)n;
 	hub_lock(hub);
 	hub->woken = false;
 	hub_unlock(hub);

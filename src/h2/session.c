@@ -30,10 +30,13 @@ static void refuse(struct h2_call *c, int status)
 	if (c->refused)
 		return;
 	c->refused = status;
+	hub_lock(c->hub);
+	c->hub->held -= c->body.len;
+	c->held -= c->body.len;
+	hub_unlock(c->hub);
 	buf_done(&c->body);
 	c->body = (struct buf){ 0 };
 	h2_call_reply(c, status, headers, text, strlen(text));
-	set_complete(c);
 }
 
 /* Counts bytes of the request that are kept in memory; false when there are too many. */
@@ -95,15 +98,23 @@ static void detach(struct h2_call *c)
 	call_unref(c);
 }
 
-static void count_fault(struct session *s)
+/* Takes one from the bucket, which fills up again with time; false when it is empty. */
+static bool take_token(struct session_bucket *b, int size, int per_second)
 {
-	int64_t now = hub_now_ms();
+	int64_t now = hub_now_ms(), more = (now - b->filled_ms) * per_second / 1000;
 
-	if (now - s->faults_since > 10000) {
-		s->faults_since = now;
-		s->faults = 0;
+	if (more > 0) {
+		b->used = b->used > more ? b->used - (int)more : 0;
+		b->filled_ms = now;
 	}
-	s->faults++;
+	return ++b->used <= size;
+}
+
+/* Ends the connection at once: what nghttp2 does by itself waits until it gets to send. */
+static int enough(struct session *s)
+{
+	nghttp2_session_terminate_session(s->http, NGHTTP2_ENHANCE_YOUR_CALM);
+	return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
 static int on_begin_headers(nghttp2_session *http, const nghttp2_frame *frame, void *userdata)
@@ -139,6 +150,15 @@ static int on_header(nghttp2_session *http, const nghttp2_frame *frame, const ui
 	return 0;
 }
 
+/* Some clients take an answer only after they have sent everything, so they are let, for a while. */
+static void discard(struct h2_call *c, size_t len)
+{
+	c->discarded += len;
+	if (c->discarded > SESSION_DISCARD_MAX)
+		nghttp2_submit_rst_stream(c->session->http, NGHTTP2_FLAG_NONE, c->stream_id,
+					  NGHTTP2_NO_ERROR);
+}
+
 static int on_data(nghttp2_session *http, uint8_t flags, int32_t stream_id, const uint8_t *data,
 		   size_t len, void *userdata)
 {
@@ -147,9 +167,11 @@ static int on_data(nghttp2_session *http, uint8_t flags, int32_t stream_id, cons
 
 	/* What is kept is bounded by max_body and SESSION_HELD_MAX, not by the windows. */
 	nghttp2_session_consume(http, stream_id, len);
-	if (!c || c->refused)
+	if (!c)
 		return 0;
-	if (c->body.len + len > s->env->max_body)
+	if (c->refused)
+		discard(c, len);
+	else if (c->body.len + len > s->env->max_body)
 		refuse(c, 413);
 	else if (!hold(c, len))
 		refuse(c, 503);
@@ -175,6 +197,9 @@ static int on_frame_recv(nghttp2_session *http, const nghttp2_frame *frame, void
 	s->touched = true;
 	if (frame->hd.type == NGHTTP2_SETTINGS)
 		s->greeted = true;
+	if (frame->hd.type == NGHTTP2_RST_STREAM &&
+	    !take_token(&s->resets, SESSION_RESETS_BURST, SESSION_RESETS_RATE))
+		return enough(s);
 	if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
 		return 0;
 	c = find_call(s, frame->hd.stream_id);
@@ -187,27 +212,12 @@ static int on_frame_recv(nghttp2_session *http, const nghttp2_frame *frame, void
 	return 0;
 }
 
-static int on_frame_send(nghttp2_session *http, const nghttp2_frame *frame, void *userdata)
-{
-	struct session *s = userdata;
-	bool end = (frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS) &&
-		   frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
-
-	/* Answered in full before the request came in full: the rest is of no interest. */
-	if (end && nghttp2_session_get_stream_remote_close(http, frame->hd.stream_id) == 0)
-		nghttp2_submit_rst_stream(http, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
-					  NGHTTP2_NO_ERROR);
-	if (frame->hd.type == NGHTTP2_RST_STREAM &&
-	    frame->rst_stream.error_code == NGHTTP2_PROTOCOL_ERROR)
-		count_fault(s);
-	return 0;
-}
-
 static int on_invalid_frame(nghttp2_session *http, const nghttp2_frame *frame, int error,
 			    void *userdata)
 {
-	count_fault(userdata);
-	return 0;
+	struct session *s = userdata;
+
+	return take_token(&s->faults, SESSION_FAULTS_BURST, SESSION_FAULTS_RATE) ? 0 : enough(s);
 }
 
 static int on_stream_close(nghttp2_session *http, int32_t stream_id, uint32_t error_code,
@@ -232,7 +242,6 @@ static nghttp2_session_callbacks *new_callbacks(void)
 	nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
 	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data);
 	nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame_recv);
-	nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_frame_send);
 	nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(cb, on_invalid_frame);
 	nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
 	return cb;
@@ -247,8 +256,6 @@ static nghttp2_option *new_options(void)
 	nghttp2_option_set_no_auto_window_update(option, 1);
 	nghttp2_option_set_no_closed_streams(option, 1);
 	nghttp2_option_set_max_outbound_ack(option, 256);
-	nghttp2_option_set_stream_reset_rate_limit(option, SESSION_RESETS_BURST,
-						   SESSION_RESETS_RATE);
 	return option;
 }
 
@@ -377,8 +384,6 @@ void session_drain(struct session *s)
 
 int session_check(const struct session *s)
 {
-	if (s->faults > SESSION_FAULTS_MAX)
-		return -EPROTO;
 	if (nghttp2_session_get_outbound_queue_size(s->http) > SESSION_QUEUE_MAX)
 		return -EPROTO;
 	return 0;

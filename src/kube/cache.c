@@ -125,7 +125,7 @@ void cache_list_item(struct cache *c, json_t *object)
 	e->round = c->round;
 	changed = put(c, e, &old);
 	pthread_mutex_unlock(&c->lock);
-	if (changed && !(old && old->version == version && version > 0))
+	if (changed && !(old && old->version == version && version > 0 && !old->learned))
 		notify(c, old, object);
 }
 
@@ -234,6 +234,7 @@ void cache_learned(struct cache *c, const json_t *object)
 	cleanup_entry struct cache_entry *old = NULL;
 	const struct cache_entry *known;
 
+	e->learned = true;
 	pthread_mutex_lock(&c->lock);
 	known = keyed_get(&c->entries, e->key);
 	/* a list that is under way may not have it: it is gone then, unless it is newer than the list */

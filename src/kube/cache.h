@@ -15,6 +15,7 @@ struct cache_entry {
 	char *key; /* first: struct keyed */
 	uint64_t version;
 	unsigned round; /* of the list that last had it */
+	bool learned;   /* from a write of our own: the loops have not been told of it */
 	atomic_int refs;
 	size_t len;
 	char text[];

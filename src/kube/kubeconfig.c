@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/paths.h"
 #include "base/str.h"
 #include "base/yaml.h"
 
@@ -211,7 +212,7 @@ static int load(const char *path, const json_t *doc, struct kube_config *c, stru
 /* $KUBECONFIG may be a list as in PATH; like kubectl's first match, the first that exists counts. */
 static char *default_path(void)
 {
-	const char *env = getenv("KUBECONFIG"), *state = getenv("QM_STATE_DIR");
+	const char *env = getenv("KUBECONFIG");
 
 	while (env && *env) {
 		size_t len = strcspn(env, ":");
@@ -221,7 +222,7 @@ static char *default_path(void)
 			return TAKE_PTR(path);
 		env += len + 1;
 	}
-	return xasprintf("%s/admin.kubeconfig", state && *state ? state : "/var/lib/quartermaster");
+	return state_path("admin.kubeconfig");
 }
 
 int kube_config_load(const char *path, struct kube_config *ret, struct error *err)

@@ -2,9 +2,10 @@
 #include "local/boxnet.h"
 
 #include "base/mem.h"
+#include "base/paths.h"
 #include "base/spawn.h"
 #include "base/str.h"
-#include "local/paths.h"
+#include "local/instance.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

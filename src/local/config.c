@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
-#include "local/paths.h"
+#include "base/paths.h"
 
 #include <errno.h>
 #include <stddef.h>

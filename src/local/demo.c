@@ -3,8 +3,9 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/paths.h"
 #include "base/str.h"
-#include "local/paths.h"
+#include "local/instance.h"
 
 #include <errno.h>
 #include <fcntl.h>

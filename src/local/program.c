@@ -3,10 +3,10 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/paths.h"
 #include "base/spawn.h"
 #include "base/str.h"
 #include "local/box.h"
-#include "local/paths.h"
 
 #include <errno.h>
 #include <fcntl.h>

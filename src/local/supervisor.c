@@ -3,10 +3,10 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/paths.h"
 #include "base/str.h"
 #include "local/box.h"
 #include "local/keeper.h"
-#include "local/paths.h"
 #include "local/self.h"
 
 #include <dirent.h>

@@ -21,6 +21,7 @@
  * A loop does nothing while op->leads says no.
  */
 struct ledger; /* ledger.h: what is promised of each pool */
+struct memory; /* system.h: when each node was last heard of */
 
 struct operator
 {
@@ -39,6 +40,7 @@ struct operator
 	bool (*leads)(void *userdata, int64_t *ret_epoch);
 	void *leads_userdata;
 	struct ledger *ledger; /* set by operator_init */
+	struct memory *memory; /* likewise */
 };
 
 /* Of struct reconcile, `app` is the struct operator. */
@@ -59,6 +61,12 @@ void operator_project(const struct kind *kind, json_t *object);
 #define QM_ANNOTATION_POOL QM_PREFIX "pool" /* claim: the pool chosen for it */
 #define QM_ANNOTATION_RECLAIM QM_PREFIX "reclaim" /* class, volume: "archive" */
 #define QM_ANNOTATION_WAITING QM_PREFIX "waiting" /* claim: why it is still Pending */
+#define QM_ANNOTATION_EMPTY                                                                        \
+	QM_PREFIX "empty" /* pool: may be destroyed, the operator has seen that it is empty */
+#define QM_ANNOTATION_DISCARD                                                                      \
+	QM_PREFIX "discard" /* pool: a person gives up what may still be in it ("true") */
+#define QM_ANNOTATION_FENCE                                                                        \
+	QM_PREFIX "fence" /* StorageStatus: changes with every plan that is carried out */
 #define QM_FINALIZER_NODE QM_PREFIX "node"
 #define QM_FINALIZER_POOL QM_PREFIX "pool"
 #define QM_FINALIZER_PROVISION QM_PREFIX "provision"
@@ -67,3 +75,16 @@ void operator_project(const struct kind *kind, json_t *object);
 
 /* A node whose agent has not reported for this long is Offline. */
 #define NODE_OFFLINE_MS 40000
+
+/* ---- the process --------------------------------------------------------------------------------- */
+struct operator_options {
+	const char *kubeconfig; /* NULL: as kube_config_load finds it */
+	const char *deployment, *ns, *type, *volume_type, *reclaim;
+	double overcommit;
+	bool binder;
+	struct platform *platform;
+	const char *worker_program; /* qm-gluster */
+	const char *worker_log_dir;
+};
+/* Runs the loops while it holds the lease operator-<deployment>, until SIGTERM or SIGINT. */
+int operator_run(const struct operator_options *options, struct error *err);

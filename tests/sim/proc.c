@@ -90,13 +90,17 @@ static void loop_add(struct proc_loop *l, const char *key, int delay_ms)
 	pump_at(l, due);
 }
 
-static void enqueue(struct reconcile *r, const char *controller, const char *key, int delay_ms)
+void proc_enqueue(struct proc *p, const char *controller, const char *key, int delay_ms)
 {
-	struct proc *p = r->runner;
 	struct proc_loop *l = p->dead ? NULL : loop_named(p, controller);
 
 	if (l)
 		loop_add(l, key, delay_ms);
+}
+
+static void enqueue(struct reconcile *r, const char *controller, const char *key, int delay_ms)
+{
+	proc_enqueue(r->runner, controller, key, delay_ms);
 }
 
 static struct reconcile reconcile_new(struct proc *p)
@@ -298,7 +302,7 @@ bool proc_ended(const struct proc *p)
 
 /* ---- the world ------------------------------------------------------------------------------------ */
 
-int world_init(struct world *w, uint64_t seed, bool trace)
+int world_init(struct world *w, uint64_t seed, FILE *trace)
 {
 	struct store_options options;
 

@@ -5,6 +5,7 @@
 #include "kube/cache.h"
 #include "kube/controller.h"
 #include "kube/queue.h"
+#include "mutant.h"
 #include "schedule.h"
 
 /*
@@ -74,11 +75,12 @@ struct world {
 	struct kube *late; /* a client for what happens when its sender may be dead */
 	struct prng ids;
 	struct fault_rates rates;
+	enum mutant mutant;
 	uint64_t faults[FAULT_COUNT]; /* how often each happened */
 	uint64_t calls, reconciles, crashes;
 };
 
-int world_init(struct world *w, uint64_t seed, bool trace);
+int world_init(struct world *w, uint64_t seed, FILE *trace);
 void world_done(struct world *w);
 
 /* Fields up to can_crash are the caller's. */
@@ -88,6 +90,8 @@ void proc_kill(struct proc *p, int64_t restart_ms);
 /* All tasks have ended and its memory is freed. */
 bool proc_ended(const struct proc *p);
 
+/* Puts a key on a controller's queue, as runner_enqueue does. */
+void proc_enqueue(struct proc *p, const char *controller, const char *key, int delay_ms);
 /* A task of the process beside its reconciles (a lease); ends by itself once p->dead. */
 void proc_task(struct proc *p, sim_fn fn, void *arg);
 

@@ -4,7 +4,6 @@
 #include "base/mem.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -41,7 +40,7 @@ static int64_t sim_mono(void *userdata)
 	return 1 + ((struct sim *)userdata)->now_ms;
 }
 
-void sim_init(struct sim *s, uint64_t seed, bool trace)
+void sim_init(struct sim *s, uint64_t seed, FILE *trace)
 {
 	*s = (struct sim){ .rng = { seed }, .trace = trace, .faults = true };
 	s->clock = (struct clock){ sim_wall, sim_mono, s };
@@ -229,11 +228,11 @@ void sim_trace(struct sim *s, const char *format, ...)
 
 	if (!s->trace)
 		return;
-	printf("%9.3f ", (double)s->now_ms / 1000);
+	fprintf(s->trace, "%9.3f ", (double)s->now_ms / 1000);
 	va_start(args, format);
-	vprintf(format, args);
+	vfprintf(s->trace, format, args);
 	va_end(args);
-	putchar('\n');
+	fputc('\n', s->trace);
 }
 
 void sim_fail(struct sim *s, const char *format, ...)

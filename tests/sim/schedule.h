@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /*
  * Virtual time and tasks: one thread, one seed, one order of events. A task is a coroutine; it
@@ -18,7 +19,7 @@ struct sim {
 	int64_t now_ms;
 	struct clock clock;
 	bool faults;          /* whether anything goes wrong now */
-	bool trace;
+	FILE *trace;          /* where to tell what happens, or NULL */
 	char failure[600];    /* the first broken promise, "" while all is well */
 
 	struct timer *heap;
@@ -28,7 +29,7 @@ struct sim {
 	uint64_t steps;       /* timers that fired; a schedule that never calms down ends by it */
 };
 
-void sim_init(struct sim *s, uint64_t seed, bool trace);
+void sim_init(struct sim *s, uint64_t seed, FILE *trace);
 void sim_done(struct sim *s);
 
 typedef void (*sim_fn)(void *arg);

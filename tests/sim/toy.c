@@ -241,7 +241,7 @@ static void run(uint64_t seed, enum mistake mistake, int processes, struct toy *
 	bool wanted[WANTS] = { 0 };
 
 	*t = (struct toy){ .mistake = mistake, .things = json_object() };
-	assert_int_equal(world_init(&t->world, seed, false), 0);
+	assert_int_equal(world_init(&t->world, seed, NULL), 0);
 	t->world.rates = (struct fault_rates){ 500, 100, 500 };
 	for (int i = 0; i < processes; i++) {
 		struct proc *p = &t->procs[i];

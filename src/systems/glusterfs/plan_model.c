@@ -8,8 +8,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-void finding(struct plan_model *m, const char *node, const char *device, const char *pool,
-	     const char *reason, const char *format, ...)
+void plan_finding(struct plan_model *m, const char *node, const char *device, const char *pool,
+		  const char *reason, const char *format, ...)
 {
 	char text[500];
 	va_list ap;
@@ -17,7 +17,7 @@ void finding(struct plan_model *m, const char *node, const char *device, const c
 	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
 
-	json_t *f = json_pack("{s:s?, s:s, s:s}", "node", node, "reason", reason, "message", text);
+	json_t *f = json_pack("{s:s*, s:s, s:s}", "node", node, "reason", reason, "message", text);
 	if (device)
 		json_object_set_new(f, "device", json_string(device));
 	if (pool)
@@ -25,7 +25,7 @@ void finding(struct plan_model *m, const char *node, const char *device, const c
 	json_array_append_new(m->findings, f);
 }
 
-void step(struct plan_model *m, const char *format, ...)
+void plan_step(struct plan_model *m, const char *format, ...)
 {
 	char text[500];
 	va_list ap;
@@ -147,12 +147,13 @@ static void node_address(struct plan_model *m, struct plan_node *n, const char *
 	if (n->has_bricks)
 		n->address = brick_address ? brick_address : known ? known : declared;
 	if (!n->address) {
-		finding(m, n->name, NULL, NULL, "NoAddress",
-			"node %s has no address in its storage network; set "
-			"spec.storageNetwork.ips",
-			n->name);
+		plan_finding(m, n->name, NULL, NULL, "NoAddress",
+			     "node %s has no address in its storage network; set "
+			     "spec.storageNetwork.ips",
+			     n->name);
 	} else if (!streq(n->address, declared)) {
-		finding(m, n->name, NULL, NULL, "AddressChanged",
+		plan_finding(
+			m, n->name, NULL, NULL, "AddressChanged",
 			"node %s keeps its address %s, since its bricks are known to GlusterFS by "
 			"it, instead of "
 			"%s; set the old address again, or empty the node first by removing its "
@@ -170,7 +171,8 @@ static void drop_equal_addresses(struct plan_model *m)
 				     (other->has_bricks == n->has_bricks && j < i);
 			if (i == j || !first || !n->address || !streq(n->address, other->address))
 				continue;
-			finding(m, n->name, NULL, NULL, "AddressConflict",
+			plan_finding(
+				m, n->name, NULL, NULL, "AddressConflict",
 				"node %s is not used: its address %s is that of node %s; give each "
 				"node its own",
 				n->name, n->address, other->name);
@@ -246,9 +248,9 @@ static void pool_take_sources(struct plan_model *m, struct plan_pool *p)
 			continue;
 		struct source *s = node_add_source(n, device ? device : dir, !device, false);
 		if (s->pool) {
-			finding(m, n->name, s->name, p->name, "Conflict",
-				"device %s of node %s is named by pools %s and %s", s->name,
-				n->name, s->pool->name, p->name);
+			plan_finding(m, n->name, s->name, p->name, "Conflict",
+				     "device %s of node %s is named by pools %s and %s", s->name,
+				     n->name, s->pool->name, p->name);
 			if (!p->deleting && !jstr(p->object, "status", "volumeId")) {
 				p->action = "delete";
 				free(p->why);

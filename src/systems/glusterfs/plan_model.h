@@ -68,9 +68,10 @@ struct source *model_source(struct plan_model *m, const char *brick_id);
 struct plan_pool *model_add_pool(struct plan_model *m, const char *cluster);
 const json_t *pool_brick(const json_t *bricks, const char *id);
 
-void finding(struct plan_model *m, const char *node, const char *device, const char *pool,
-	     const char *reason, const char *format, ...) __attribute__((format(printf, 6, 7)));
-void step(struct plan_model *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void plan_finding(struct plan_model *m, const char *node, const char *device, const char *pool,
+		  const char *reason, const char *format, ...)
+	__attribute__((format(printf, 6, 7)));
+void plan_step(struct plan_model *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* plan_place.c ---------------------------------------------------------------------------------- */
 #define SET_MAX 64

@@ -75,7 +75,7 @@ static const char *source_name(const json_t *b)
 
 static json_t *node_brick(const json_t *b, const char *pool, bool wipe)
 {
-	return json_pack("{s:s, s:s, s:s?, s:s?, s:b}", "id", jstr(b, "id"),
+	return json_pack("{s:s, s:s, s:s*, s:s*, s:b}", "id", jstr(b, "id"),
 			 jstr(b, "device") ? "device" : "directory", source_name(b), "path",
 			 jstr(b, "path"), "pool", pool, "wipe", wipe);
 }
@@ -118,8 +118,8 @@ static void plan_leftovers(struct plan_model *m, const struct plan_node *n, cons
 			continue;
 		if (!still_held(m, id, jstr(b, "pool"))) {
 			json_array_append_new(release, json_string(id));
-			step(m, "node %s: release brick %s, which left pool %s", n->name, id,
-			     jstr(b, "pool") ? jstr(b, "pool") : "?");
+			plan_step(m, "node %s: release brick %s, which left pool %s", n->name, id,
+				  jstr(b, "pool") ? jstr(b, "pool") : "?");
 		} else if (source_name(b)) {
 			json_array_append_new(bricks, node_brick(b, jstr(b, "pool"), false));
 		}
@@ -143,7 +143,7 @@ static json_t *plan_node(struct plan_model *m, const struct plan_node *n)
 	plan_leftovers(m, n, jget(n->object, "status", "plan", "bricks"), bricks, release);
 	plan_leftovers(m, n, jget(n->object, "status", "agent", "bricks"), bricks, release);
 
-	return json_pack("{s:I, s:s, s:s?, s:b, s:o, s:o, s:o, s:o}", "epoch",
+	return json_pack("{s:I, s:s, s:s*, s:b, s:o, s:o, s:o, s:o}", "epoch",
 			 (json_int_t)m->in->epoch, "cluster", n->cluster, "address", n->address,
 			 "maintenance", n->maintenance, "peers", peers, "detach",
 			 detach_of(m, n->cluster, peers), "bricks", bricks, "release", release);

@@ -107,11 +107,11 @@ static void replace_brick(struct plan_model *m, struct plan_pool *p, size_t inde
 	json_t *bricks = jget(p->spec, "bricks"), *old = json_array_get(bricks, index);
 	const char *node = jstr(old, "node");
 
-	finding(m, node, brick_source(old), p->name, "Moving",
-		"%s: its brick of pool %s moves to %s of node %s", why, p->name, s->name,
-		s->node->name);
-	step(m, "pool %s: move the brick on %s of node %s to %s of node %s (%s)", p->name,
-	     brick_source(old), node, s->name, s->node->name, why);
+	plan_finding(m, node, brick_source(old), p->name, "Moving",
+		     "%s: its brick of pool %s moves to %s of node %s", why, p->name, s->name,
+		     s->node->name);
+	plan_step(m, "pool %s: move the brick on %s of node %s to %s of node %s (%s)", p->name,
+		  brick_source(old), node, s->name, s->node->name, why);
 	pool_change(m, p, xasprintf("%s", why));
 	s->pool = p;
 	s->taken = true;
@@ -120,7 +120,7 @@ static void replace_brick(struct plan_model *m, struct plan_pool *p, size_t inde
 
 static void give_up_pool(struct plan_model *m, struct plan_pool *p, const char *why)
 {
-	step(m, "pool %s: delete it; it holds no volume (%s)", p->name, why);
+	plan_step(m, "pool %s: delete it; it holds no volume (%s)", p->name, why);
 	p->action = "delete";
 	free(p->why);
 	p->why = xasprintf("%s, nothing can take its place, and the pool holds no volume", why);
@@ -133,7 +133,8 @@ static void hold_brick(struct plan_model *m, const struct plan_pool *p, const js
 	const char *kind = jbool(b, "arbiter") ? "any size" : quantity_human(need, size);
 	long volumes = (long)jint(m->in->volumes, p->name);
 
-	finding(m, jstr(b, "node"), brick_source(b), p->name, "Held",
+	plan_finding(
+		m, jstr(b, "node"), brick_source(b), p->name, "Held",
 		"held: %s, but pool %s with %ld volumes needs its brick; add a device or node (%s "
 		"or more, on a node "
 		"without a brick of this pool), or delete those volumes",
@@ -150,8 +151,8 @@ static void edit_pool(struct plan_model *m, struct plan_pool *p)
 		if (!why)
 			continue;
 		if (change_under_way(p, b)) {
-			finding(m, jstr(b, "node"), brick_source(b), p->name, "Moving",
-				"%s: pool %s finishes an earlier change first", why, p->name);
+			plan_finding(m, jstr(b, "node"), brick_source(b), p->name, "Moving",
+				     "%s: pool %s finishes an earlier change first", why, p->name);
 			continue;
 		}
 		int64_t need = size_needed(m, p, b);
@@ -180,9 +181,9 @@ static void create_pool(struct plan_model *m, const char *cluster, const struct 
 		set->bricks[i]->taken = true;
 		set->bricks[i]->pool = p;
 		json_array_append_new(bricks, brick_json(set->bricks[i], i == set->arbiter));
-		step(m, "pool %s: brick on %s of node %s (zone %d)%s", p->name,
-		     set->bricks[i]->name, set->bricks[i]->node->name, set->bricks[i]->node->zone,
-		     i == set->arbiter ? ", the arbiter" : "");
+		plan_step(m, "pool %s: brick on %s of node %s (zone %d)%s", p->name,
+			  set->bricks[i]->name, set->bricks[i]->node->name,
+			  set->bricks[i]->node->zone, i == set->arbiter ? ", the arbiter" : "");
 	}
 	p->why = xasprintf("%d free devices on distinct nodes", set->count);
 	p->spec =
@@ -216,15 +217,16 @@ static void explain_unfit(struct plan_model *m, const struct source *s)
 	const char *state = jstr(report, "state"), *message = jstr(report, "message");
 
 	if (!state) {
-		finding(m, s->node->name, s->name, NULL, "Waiting",
-			"%s of node %s: its agent has not reported yet", s->name, s->node->name);
+		plan_finding(m, s->node->name, s->name, NULL, "Waiting",
+			     "%s of node %s: its agent has not reported yet", s->name,
+			     s->node->name);
 		return;
 	}
-	finding(m, s->node->name, s->name, s->pool ? s->pool->name : NULL, state,
-		"%s of node %s: %s", s->name, s->node->name,
-		message			 ? message
-		: jstr(report, "reason") ? jstr(report, "reason")
-					 : state);
+	plan_finding(m, s->node->name, s->name, s->pool ? s->pool->name : NULL, state,
+		     "%s of node %s: %s", s->name, s->node->name,
+		     message		      ? message
+		     : jstr(report, "reason") ? jstr(report, "reason")
+					      : state);
 }
 
 static void explain_unused(struct plan_model *m)
@@ -232,7 +234,8 @@ static void explain_unused(struct plan_model *m)
 	for (size_t i = 0; i < m->nodes_count; i++) {
 		const struct plan_node *n = &m->nodes[i];
 		if (!streq(n->cluster, n->wanted))
-			finding(m, n->name, NULL, NULL, "ClusterChanged",
+			plan_finding(
+				m, n->name, NULL, NULL, "ClusterChanged",
 				"node %s stays in cluster %s until it is empty, then moves to %s",
 				n->name, n->cluster, n->wanted);
 		for (size_t j = 0; j < n->sources_count; j++) {
@@ -240,7 +243,8 @@ static void explain_unused(struct plan_model *m)
 			if (!s->fit)
 				explain_unfit(m, s);
 			else if (source_is_free(s, n->cluster))
-				finding(m, n->name, s->name, NULL, "Unused",
+				plan_finding(
+					m, n->name, s->name, NULL, "Unused",
 					"%s of node %s waits for others: %s needs free devices on "
 					"%d nodes of cluster "
 					"%s; add a device or node",

@@ -71,17 +71,13 @@ static void count_gone(struct h2_call *c, void *userdata)
 
 static void handle_wait(struct h2_call *c, struct fixture *f)
 {
-	struct h2_call *before;
-
 	h2_call_start(c, 200, NULL);
 	h2_call_on_gone(c, count_gone, f);
 	pthread_mutex_lock(&f->lock);
-	before = f->watch;
-	f->watch = h2_call_ref(c);
-	f->watches++;
+	assert_true((size_t)f->watches < ARRAY_SIZE(f->waiting));
+	f->waiting[f->watches++] = h2_call_ref(c);
 	pthread_cond_broadcast(&f->changed);
 	pthread_mutex_unlock(&f->lock);
-	h2_call_unref(before);
 }
 
 static void handle_peer(struct h2_call *c)
@@ -197,8 +193,9 @@ int fixture_teardown(void **state)
 	struct fixture *f = *state;
 
 	h2_client_free(f->client);
-	h2_call_unref(f->watch);
 	h2_server_free(f->server);
+	while (f->watches > 0)
+		h2_call_unref(f->waiting[--f->watches]);
 	assert_int_equal(access(f->socket, F_OK), -1); /* the server removes it */
 	rmdir(f->dir);
 	pthread_mutex_destroy(&f->lock);
@@ -238,10 +235,10 @@ struct h2_call *fixture_take_watch(struct fixture *f)
 {
 	struct h2_call *c;
 
+	fixture_await(f, &f->watches, 1);
 	pthread_mutex_lock(&f->lock);
-	c = TAKE_PTR(f->watch);
+	c = f->waiting[--f->watches];
 	pthread_mutex_unlock(&f->lock);
-	assert_non_null(c);
 	return c;
 }
 

@@ -19,7 +19,7 @@
  *   /bytes/N     N bytes, a pattern
  *   /lines/N     N numbered lines in parts, and the trailer "lines: N"
  *   /sleep/MS    answers after that time
- *   /wait        starts a stream that goes on, and keeps the call in fixture.watch
+ *   /wait        starts a stream that goes on, and keeps the call in fixture.waiting
  *   /forget      returns without an answer
  *   /peer        "unix UID PID" or "tcp"
  *   /header      the value of the request's x-test
@@ -35,8 +35,8 @@ struct fixture {
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	struct h2_call *watch; /* the latest /wait */
-	int watches; /* how many there were */
+	struct h2_call *waiting[512]; /* of /wait */
+	int watches; /* how many these are */
 	int gone; /* how often on_gone was called */
 	int handled; /* requests that reached a handler */
 };
@@ -53,6 +53,7 @@ struct h2_client *client_tls(const struct fixture *f, const char *host);
 /* Waits (at most 10 s) until *counter, under the fixture's lock, is at least value. */
 void fixture_await(struct fixture *f, const int *counter, int value);
 int fixture_count(struct fixture *f, const int *counter);
+/* The latest of /wait, which the caller then owns. */
 struct h2_call *fixture_take_watch(struct fixture *f);
 
 /* A call that has to succeed; gives its status. */

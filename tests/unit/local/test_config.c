@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/paths.h"
 #include "local/config.h"
-#include "local/paths.h"
+#include "local/instance.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/paths.h"
 #include "local/keeper.h"
-#include "local/paths.h"
 #include "local/program.h"
 
 #include <setjmp.h>

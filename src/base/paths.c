@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "local/paths.h"
+#include "base/paths.h"
 
 #include "base/mem.h"
 
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <xxhash.h>
-
-static const char default_run[] = "/run/quartermaster";
 
 static const char *from_env(const char *name, const char *otherwise)
 {
@@ -25,10 +21,11 @@ const char *state_dir(void)
 
 const char *run_dir(void)
 {
-	return from_env("QM_RUN_DIR", default_run);
+	return from_env("QM_RUN_DIR", "/run/quartermaster");
 }
 
-static char *below(const char *dir, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static char *below(const char *dir, const char *format,
+							     va_list args)
 {
 	cleanup_free char *rest = NULL;
 
@@ -57,24 +54,4 @@ char *run_path(const char *format, ...)
 	path = below(run_dir(), format, args);
 	va_end(args);
 	return path;
-}
-
-static uint64_t run_hash(void)
-{
-	return XXH64(run_dir(), strlen(run_dir()), 0);
-}
-
-const char *instance_name(void)
-{
-	static char name[8];
-
-	if (streq(run_dir(), default_run))
-		return "qm";
-	snprintf(name, sizeof(name), "qm%04x", (unsigned)(run_hash() & 0xffff));
-	return name;
-}
-
-int instance_number(void)
-{
-	return streq(run_dir(), default_run) ? 0 : (int)(1 + run_hash() % 254);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <stddef.h>
-
 /*
  * Where things of this machine's instance stand. STATE survives a reboot, RUN does not;
  * QM_STATE_DIR and QM_RUN_DIR move them, so that several instances can live side by side.
@@ -13,9 +11,3 @@ const char *run_dir(void);   /* /run/quartermaster */
 /* STATE/… and RUN/…, formatted; the caller frees. */
 char *state_path(const char *format, ...) __attribute__((format(printf, 1, 2)));
 char *run_path(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/* A short name of this instance for things that live in one namespace of the kernel, such as
- * interfaces: "qm" for the default directories, "qm" and four hex digits otherwise. */
-const char *instance_name(void);
-/* 0 for the default directories, else 1 … 254: the third octet of the demo's addresses. */
-int instance_number(void);

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "attach.h"
+
+#include "base/mem.h"
+#include "driver.h"
+#include "journal.h"
+#include "lock.h"
+#include "params.h"
+
+#include <errno.h>
+
+/* Under the record's lock: takes the target's, and counts who else uses it. */
+static int lock_target(const struct call *c, struct attachment *a, struct lock *lock,
+		       struct error *err)
+{
+	int r = lock_take(c, "target", a->target_id, lock, err);
+
+	return r < 0 ? r : journal_count_users(c, a, err);
+}
+
+static int set_state(const struct call *c, struct attachment *a, enum attach_state state,
+		     struct error *err)
+{
+	a->state = state;
+	return journal_store(c, a, err);
+}
+
+int attach_clear_away(const struct call *c, struct attachment *a, bool force, struct error *err)
+{
+	int r;
+
+	/* one of these may use the target; nothing is taken away from it unknowingly */
+	if (a->unreadable && !a->others && !force)
+		return error_set(
+			err, EBADMSG,
+			"%d records below %s/attachments cannot be read, and might use the same "
+			"target: move them away (hostvol -v list names them)",
+			a->unreadable, c->h->state_dir);
+	r = a->driver->disconnect(c, a, force, err);
+	return r < 0 ? r : journal_remove(c, a, err);
+}
+
+/* A failed connect leaves nothing behind: or, where even that fails, a record that says so. */
+static void undo_connect(const struct call *c, struct attachment *a, bool was_attached)
+{
+	struct call undo = call_undo(c);
+	struct error problem = ERROR_INIT;
+	char name[256];
+	int r;
+
+	if (was_attached) {
+		/* its consumer still counts on it (after a reboot, say): only this attempt failed */
+		r = a->driver->disconnect(&undo, a, false, &problem);
+		if (set_state(&undo, a, STATE_ATTACHED, &problem) < 0)
+			r = -EIO;
+	} else {
+		r = attach_clear_away(&undo, a, false, &problem);
+	}
+	if (r < 0)
+		call_log(c, HOSTVOL_LOG_WARNING, "%s: what was begun could not be undone: %s",
+			 attachment_name(a, name, sizeof(name)), error_text(&problem, r));
+}
+
+/* Under the record's lock. */
+static int do_connect(const struct call *c, struct attachment *a, bool was_attached,
+		      struct error *err)
+{
+	cleanup_lock struct lock target = LOCK_INIT;
+	int r;
+
+	r = lock_target(c, a, &target, err);
+	if (r < 0)
+		return r;
+	r = set_state(c, a, STATE_CONNECTING, err);
+	if (r < 0)
+		return r;
+	r = a->driver->connect(c, a, err);
+	if (r >= 0)
+		r = set_state(c, a, STATE_ATTACHED, err);
+	if (r < 0)
+		undo_connect(c, a, was_attached);
+	return r;
+}
+
+enum settled {
+	SETTLED_GONE, /* nothing is in the way */
+	SETTLED_KEPT, /* connected, and verified */
+	SETTLED_BROKEN, /* its consumer counts on it, but it has to be connected again */
+};
+
+/* Under the record's lock: what becomes of the record that is there already. */
+static int settle_old(const struct call *c, struct attachment *old, const struct attachment *want,
+		      struct error *err)
+{
+	bool same_target = old->driver == want->driver && streq(old->target, want->target);
+	cleanup_lock struct lock target = LOCK_INIT;
+	struct error problem = ERROR_INIT;
+	char name[256];
+	int r;
+
+	r = lock_target(c, old, &target, err);
+	if (r < 0)
+		return r;
+	if (old->state == STATE_ATTACHED) {
+		if (old->driver != want->driver ||
+		    !params_same_volume(want->driver, old->params, want->params))
+			return error_set(err, EEXIST,
+					 "%s is connected already from another place (%.150s): "
+					 "disconnect it first, or use another volumeId",
+					 attachment_name(old, name, sizeof(name)), old->target);
+		if (old->driver->verify(c, old, &problem) >= 0)
+			return SETTLED_KEPT;
+		call_log(c, HOSTVOL_LOG_INFO, "%s is connected again: %s",
+			 attachment_name(old, name, sizeof(name)), problem.message);
+	}
+	/* whatever is left at the same target, connect finds and uses */
+	if (same_target)
+		return old->state == STATE_ATTACHED ? SETTLED_BROKEN : SETTLED_GONE;
+	r = attach_clear_away(c, old, false, err);
+	return r < 0 ? r : SETTLED_GONE;
+}
+
+int attach_connect(const struct call *c, struct attachment **want, struct error *err)
+{
+	cleanup_lock struct lock record = LOCK_INIT;
+	cleanup_attachment struct attachment *old = NULL;
+	int r, settled = SETTLED_GONE;
+
+	r = lock_take(c, "record", (*want)->id, &record, err);
+	if (r < 0)
+		return r;
+	r = journal_load(c, (*want)->id, &old, err);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	if (old)
+		settled = settle_old(c, old, *want, err);
+	if (settled < 0)
+		return settled;
+	if (settled == SETTLED_KEPT) {
+		r = streq(old->target, (*want)->target) ? 0 : 1;
+		attachment_free(*want);
+		*want = TAKE_PTR(old);
+		return r;
+	}
+	return do_connect(c, *want, settled == SETTLED_BROKEN, err);
+}
+
+/* Under the record's lock. A disconnect that was refused leaves the volume as it was. */
+static int do_disconnect(const struct call *c, struct attachment *a, bool force, struct error *err)
+{
+	cleanup_lock struct lock target = LOCK_INIT;
+	enum attach_state before = a->state;
+	struct call undo;
+	int r;
+
+	r = lock_target(c, a, &target, err);
+	if (r < 0)
+		return r;
+	r = set_state(c, a, STATE_DISCONNECTING, err);
+	if (r < 0)
+		return r;
+	r = attach_clear_away(c, a, force, err);
+	if (r < 0 && before == STATE_ATTACHED) {
+		undo = call_undo(c);
+		if (a->driver->verify(&undo, a, NULL) >= 0)
+			set_state(&undo, a, STATE_ATTACHED, NULL);
+	}
+	return r;
+}
+
+int attach_disconnect(const struct call *c, const char *volume_id, const char *consumer, bool force,
+		      struct attachment **ret, struct error *err)
+{
+	cleanup_lock struct lock record = LOCK_INIT;
+	cleanup_attachment struct attachment *a = NULL;
+	char id[HASH_TEXT_MAX];
+	int r;
+
+	hash_of(id, volume_id, consumer);
+	r = lock_take(c, "record", id, &record, err);
+	if (r < 0)
+		return r;
+	r = journal_load(c, id, &a, err);
+	if (r == -ENOENT) {
+		*ret = NULL;
+		return 1;
+	}
+	if (r < 0)
+		return r;
+	r = do_disconnect(c, a, force, err);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(a);
+	return 0;
+}

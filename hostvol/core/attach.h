@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "attachment.h"
+
+/*
+ * Connecting and disconnecting as steps over records: whatever step a process dies at, the next
+ * call on the volume, or attach_recover, finds in the record what to take up.
+ */
+
+/*
+ * Connects want, or finds it connected. On success *want is replaced by the attachment as it is
+ * recorded. 1: connected before, with other options that stay in force.
+ */
+int attach_connect(const struct call *c, struct attachment **want, struct error *err);
+/* 1: was not connected, *ret is NULL. Else the attachment that was. */
+int attach_disconnect(const struct call *c, const char *volume_id, const char *consumer, bool force,
+		      struct attachment **ret, struct error *err);
+/* Under the locks of record and target: takes away what a connect did, or a disconnect has not yet. */
+int attach_clear_away(const struct call *c, struct attachment *a, bool force, struct error *err);
+/* The first healthy attachment of the volume. */
+int attach_find(const struct call *c, const char *volume_id, struct attachment **ret,
+		struct error *err);
+/* A JSON array; 1: some remain interrupted. */
+int attach_recover(const struct call *c, json_t **ret, struct error *err);
+int attach_list(const struct call *c, const char *volume_id, json_t **ret, struct error *err);

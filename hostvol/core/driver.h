@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "attachment.h"
+#include "base/json.h"
+#include "handle.h"
+
+enum param_type {
+	PARAM_STRING,
+	PARAM_BOOLEAN, /* or the strings "true" and "false": CSI's attributes are all strings */
+	PARAM_IGNORED, /* others send it; it means nothing here */
+};
+
+struct param {
+	/*
+	 * As the specification spells it, in camelCase. The same in snake_case, and each with or
+	 * without a final s, is understood too.
+	 */
+	const char *name;
+	const char *const *aliases; /* other words for it, ended by NULL; or NULL */
+	enum param_type type;
+	const char *fallback; /* said in the documentation; drivers apply it */
+	const char *help, *example;
+	bool required;
+	bool secret; /* never in a record, a log or an error */
+	bool identity; /* part of which volume it is, not of how it is connected */
+	/* of a string: -EINVAL and what is wrong, without the parameter's name */
+	int (*check)(const char *value, struct error *err);
+};
+
+struct mount_type;
+
+/*
+ * One protocol. A NULL operation is one that this version does not have. Operations run under the
+ * lock of the attachment's target; a->others says how many others use the same target.
+ */
+struct driver {
+	const char *name;
+	const char *const *aliases; /* ended by NULL, or NULL */
+	const char *title;
+	const char *help;
+	const struct param *params; /* ended by name NULL */
+	const struct mount_type *mount; /* of those whose volumes are in a file system (mounts.h) */
+	/* Fills in target and detail from the parameters. Touches nothing. */
+	int (*prepare)(const struct call *c, struct attachment *a, struct error *err);
+	/* Brings the volume here, verifies it, sets path. What is there already is used. */
+	int (*connect)(const struct call *c, struct attachment *a, struct error *err);
+	/* Takes it away, unless others use it; also what a connect left that died in the middle. */
+	int (*disconnect)(const struct call *c, struct attachment *a, bool force,
+			  struct error *err);
+	/* Verifies that what stands at path is the volume. */
+	int (*verify)(const struct call *c, struct attachment *a, struct error *err);
+};
+
+/* Every driver name of the specification, ended by NULL. */
+extern const struct driver *const drivers[];
+/* Parameters that every driver understands, ended by name NULL. */
+extern const struct param common_params[];
+
+/* By name or alias in any case; -EINVAL with a suggestion. */
+int driver_find(const char *name, const struct driver **ret, struct error *err);
+/* The whole table as JSON; new reference. */
+int drivers_to_json(json_t **ret, struct error *err);

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * All contact with the machine. Another implementation stands for another place (a recorded tree
+ * and a model of the mount table in tests, a client container later). Operations block no longer
+ * than the time they are given; those that may hang in the kernel run in a child process.
+ * They return 0 or -errno.
+ */
+struct hostvol_host;
+
+struct host_command {
+	const char *const
+		*argv; /* argv[0] is looked up in PATH and in the system's sbin directories */
+	const char *input; /* given on standard input: the place for secrets; or NULL */
+	size_t input_len;
+	int timeout_ms;
+};
+
+struct host_result {
+	int status; /* exit status, or 128 + signal */
+	char out[1024]; /* what was printed last */
+	char err[1024];
+};
+
+enum host_file {
+	HOST_FILE_NONE,
+	HOST_FILE_DIRECTORY,
+	HOST_FILE_REGULAR,
+	HOST_FILE_BLOCK,
+	HOST_FILE_OTHER
+};
+
+struct host_stat {
+	enum host_file type;
+	uint64_t size; /* bytes, of a file or a block device */
+	unsigned major, minor; /* of a block device */
+};
+
+enum host_unmount {
+	HOST_UNMOUNT_PLAIN, /* -EBUSY while in use */
+	HOST_UNMOUNT_DETACH, /* taken out of the tree now, gone when its last user is */
+};
+
+struct hostvol_host {
+	/* Put before /sys, /dev, /etc and /proc where files there are read: "" on a real machine. */
+	const char *root;
+	void *userdata;
+
+	int64_t (*mono_ms)(const struct hostvol_host *host);
+	int64_t (*wall_ms)(const struct hostvol_host *host);
+	void (*sleep_ms)(const struct hostvol_host *host, int ms);
+
+	/* Runs a program to its end; -ENOENT: there is none; -ETIMEDOUT: it was killed. */
+	int (*run)(const struct hostvol_host *host, const struct host_command *command,
+		   struct host_result *ret);
+	/*
+	 * Waits until no process of that program has last_arg as its last argument; kill: ends them
+	 * first. -ETIMEDOUT: some are left.
+	 */
+	int (*await_end)(const struct hostvol_host *host, const char *program, const char *last_arg,
+			 bool kill, int timeout_ms);
+
+	/* The text of /proc/self/mountinfo; caller frees. */
+	int (*mountinfo)(const struct hostvol_host *host, char **ret);
+	int (*unmount)(const struct hostvol_host *host, const char *path, enum host_unmount how,
+		       int timeout_ms);
+	/* Whether the file system at path answers: -ENOTCONN, -ESTALE, … where it is dead. */
+	int (*probe)(const struct hostvol_host *host, const char *path, int timeout_ms);
+	/* Whether sub is there below dir, reached without leaving it and without any symlink. */
+	int (*lookup)(const struct hostvol_host *host, const char *dir, const char *sub,
+		      int timeout_ms);
+	int (*stat)(const struct hostvol_host *host, const char *path, struct host_stat *ret,
+		    int timeout_ms);
+
+	/* With parents. */
+	int (*make_dir)(const struct hostvol_host *host, const char *path, unsigned mode);
+	int (*remove_dir)(const struct hostvol_host *host, const char *path);
+	/* Durable when it returns: old content or new after a power cut, nothing between. */
+	int (*write_file)(const struct hostvol_host *host, const char *path, const char *data,
+			  size_t len);
+	int (*remove_file)(const struct hostvol_host *host, const char *path);
+
+	/* The first address that is not loopback, IPv4 before IPv6; "" where there is none. */
+	int (*address)(const struct hostvol_host *host, char *buf, size_t size);
+	/* Machine (as uname -m) and host name. */
+	int (*identify)(const struct hostvol_host *host, char *machine, char *name, size_t size);
+	bool (*multipathd_runs)(const struct hostvol_host *host);
+};
+
+extern const struct hostvol_host host_real;
+
+/*
+ * First line of a small file below the host's root, without white space at its ends, cut to size;
+ * "" and -errno where it cannot be read.
+ */
+int host_read_line(const struct hostvol_host *host, const char *path, char *buf, size_t size);
+
+/* Processes with a deadline: the parts of host_real that need one. */
+int process_run(const struct host_command *command, struct host_result *ret);
+/*
+ * fn(arg) in a child process; fn makes system calls only and returns 0 or -errno (at least -127).
+ */
+int process_call(int (*fn)(void *arg), void *arg, int timeout_ms);
+int process_await_end(const char *program, const char *last_arg, bool kill, int timeout_ms);

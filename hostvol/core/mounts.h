@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "driver.h"
+
+/*
+ * Volumes that live in a file system: one mount for each export and options, shared by all
+ * volumes (sub paths) and consumers of it; the last one unmounts. The mount point is
+ * BASE/<hash of the target>.
+ */
+struct mount_type {
+	const char *const *fs_types; /* as the mount table calls it, ended by NULL */
+	/* Mounts detail "source" at "mountPoint" with "options"; the directory is there. */
+	int (*mount)(const struct call *c, struct attachment *a, struct error *err);
+	/* Waits for the helper that serves the mount point to end; kill: ends it. Or NULL. */
+	void (*end_helper)(const struct call *c, struct attachment *a, bool kill);
+};
+
+/* Parameters that all of them have, to be listed in their tables. */
+#define MOUNT_PARAM_NAME                                                                           \
+	{                                                                                          \
+		.name = "name", .aliases = (const char *const[]){ "subPath", NULL },               \
+		.identity = true, .check = check_sub_path,                                         \
+		.help = "A directory or file below the export; the export itself where it is "     \
+			"missing. "                                                                \
+			"It is reached without following any symbolic link.",                      \
+		.example = "volumes/pvc-0f3a"                                                      \
+	}
+#define MOUNT_PARAM_BASE                                                                           \
+	{                                                                                          \
+		.name = "mountPointBase", .check = check_clean_path, .fallback = "STATE/mnt",      \
+		.help = "The directory below which the file system is mounted.",                   \
+		.example = "/var/lib/quartermaster/hostvol/mnt"                                    \
+	}
+
+int mount_prepare(const struct call *c, struct attachment *a, struct error *err);
+int mount_connect(const struct call *c, struct attachment *a, struct error *err);
+int mount_disconnect(const struct call *c, struct attachment *a, bool force, struct error *err);
+int mount_verify(const struct call *c, struct attachment *a, struct error *err);
+
+/* Whether options (comma separated) have one of that name, with or without a value. */
+bool option_is_set(const char *options, const char *name);

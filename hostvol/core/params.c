@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "params.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <ctype.h>
+#include <errno.h>
+
+/* What a host may be called, an address in brackets included; a comma separates several. */
+#define HOST_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:%[],"
+/* Mount options: what no program on the way can take for anything but a word. */
+#define OPTION_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:%[],=/@+"
+
+static int check_access_mode(const char *value, struct error *err)
+{
+	if (!streq(value, "rw") && !streq(value, "ro"))
+		return error_set(err, EINVAL, "\"%.40s\" is neither \"rw\" nor \"ro\"", value);
+	return 0;
+}
+
+const struct param common_params[] = {
+	{ .name = "volumeId",
+	  .aliases = (const char *const[]){ "volId", NULL },
+	  .help = "By this name the volume is found again. Made from the identifying parameters "
+		  "where it is missing.",
+	  .example = "pvc-0f3a" },
+	{ .name = "accessMode",
+	  .fallback = "rw",
+	  .help = "\"ro\" mounts for reading only. A device or path that is handed on as it is "
+		  "stays as it "
+		  "is.",
+	  .example = "ro",
+	  .check = check_access_mode },
+	{ .name = "encrypted",
+	  .type = PARAM_BOOLEAN,
+	  .fallback = "false",
+	  .help = "True is refused: this version does not decrypt, and would show raw data." },
+	{ .name = "qosSpecs", .type = PARAM_IGNORED, .help = "Accepted and ignored." },
+	{ .name = "cacheable", .type = PARAM_IGNORED, .help = "Accepted and ignored." },
+	{ .name = "discard", .type = PARAM_IGNORED, .help = "Accepted and ignored." },
+	{ 0 },
+};
+
+/* Whether key is name in camelCase or snake_case, apart from a final s of one of them. */
+static bool spelled(const char *name, const char *key)
+{
+	bool snake = strchr(key, '_') != NULL;
+
+	for (; *name && *key; name++, key++) {
+		if (snake && isupper((unsigned char)*name)) {
+			if (*key++ != '_')
+				return false;
+			if (*key != tolower((unsigned char)*name))
+				return false;
+		} else if (*name != *key) {
+			return false;
+		}
+	}
+	return streq(name, key) || (!*name && streq(key, "s")) || (!*key && streq(name, "s"));
+}
+
+bool param_matches(const struct param *p, const char *key)
+{
+	if (spelled(p->name, key))
+		return true;
+	for (size_t i = 0; p->aliases && p->aliases[i]; i++)
+		if (spelled(p->aliases[i], key))
+			return true;
+	return false;
+}
+
+static const struct param *find_in(const struct param *table, const char *key)
+{
+	for (; table && table->name; table++)
+		if (param_matches(table, key))
+			return table;
+	return NULL;
+}
+
+static int unknown_param(const struct driver *driver, const char *key, struct error *err)
+{
+	const char *names[64], *near;
+	size_t n = 0;
+
+	for (const struct param *p = driver->params; p->name && n < ARRAY_SIZE(names) - 8; p++)
+		names[n++] = p->name;
+	for (const struct param *p = common_params; p->name && n < ARRAY_SIZE(names) - 1; p++)
+		names[n++] = p->name;
+	names[n] = NULL;
+	near = str_suggest(key, names);
+	return error_set(err, EINVAL, "%s has no parameter \"%.60s\"%s%s%s", driver->name, key,
+			 near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
+}
+
+static bool has_control(const char *s)
+{
+	for (; *s; s++)
+		if (iscntrl((unsigned char)*s))
+			return true;
+	return false;
+}
+
+/* New reference to the value as the table types it. */
+static int convert(const struct param *p, const json_t *value, json_t **ret, struct error *err)
+{
+	const char *text = json_string_value(value);
+	int r;
+
+	if (p->type == PARAM_BOOLEAN) {
+		if (!json_is_boolean(value) && !streq(text, "true") && !streq(text, "false"))
+			return error_set(err, EINVAL, "%s: neither true nor false", p->name);
+		*ret = json_boolean(json_is_true(value) || streq(text, "true"));
+		return 0;
+	}
+	if (!text)
+		return error_set(err, EINVAL, "%s: not a string", p->name);
+	if (strlen(text) > 4096 || has_control(text))
+		return error_set(err, EINVAL, "%s: too long, or has control characters", p->name);
+	if (p->check && *text) {
+		r = p->check(text, err);
+		if (r < 0)
+			return error_prefix(err, "%s", p->name);
+	}
+	*ret = json_string(text);
+	return *ret ? 0 : no_memory(err);
+}
+
+static int read_one(const struct driver *driver, const char *key, const json_t *value, json_t *out,
+		    struct error *err)
+{
+	const struct param *p = find_in(driver->params, key);
+	cleanup_json json_t *converted = NULL;
+	const json_t *before;
+	int r;
+
+	if (!p)
+		p = find_in(common_params, key);
+	if (!p)
+		return unknown_param(driver, key, err);
+	/* an empty string is what others send for "not given" */
+	if (p->type == PARAM_IGNORED || json_is_null(value) || streq(json_string_value(value), ""))
+		return 0;
+	r = convert(p, value, &converted, err);
+	if (r < 0)
+		return r;
+	before = json_object_get(out, p->name);
+	if (before && !json_equal(before, converted))
+		return error_set(err, EINVAL, "%s: given twice, with different values", p->name);
+	return json_object_set(out, p->name, converted) < 0 ? no_memory(err) : 0;
+}
+
+int params_read(const struct driver *driver, const json_t *data, json_t **ret, struct error *err)
+{
+	cleanup_json json_t *out = json_object();
+	const char *key;
+	json_t *value;
+	int r;
+
+	if (!out)
+		return no_memory(err);
+	json_object_foreach ((json_t *)data, key, value) {
+		r = read_one(driver, key, value, out, err);
+		if (r < 0)
+			return r;
+	}
+	for (const struct param *p = driver->params; p->name; p++)
+		if (p->required && !json_object_get(out, p->name))
+			return error_set(err, EINVAL,
+					 "%s needs the parameter \"%s\", such as \"%s\"",
+					 driver->name, p->name, p->example);
+	if (jbool(out, "encrypted"))
+		return error_set(err, EOPNOTSUPP,
+				 "encrypted volumes are not supported in this version");
+	*ret = TAKE_PTR(out);
+	return 0;
+}
+
+int params_without_secrets(const struct driver *driver, const json_t *params, json_t **ret,
+			   struct error *err)
+{
+	cleanup_json json_t *copy = object_copy(params);
+
+	if (!copy)
+		return no_memory(err);
+	for (const struct param *p = driver->params; p->name; p++)
+		if (p->secret)
+			json_object_del(copy, p->name);
+	*ret = TAKE_PTR(copy);
+	return 0;
+}
+
+bool params_same_volume(const struct driver *driver, const json_t *a, const json_t *b)
+{
+	for (const struct param *p = driver->params; p->name; p++) {
+		const json_t *x = json_object_get(a, p->name), *y = json_object_get(b, p->name);
+
+		if (p->identity && x != y && !json_equal(x, y))
+			return false;
+	}
+	return true;
+}
+
+/* ---- checks --------------------------------------------------------------------------------- */
+
+int check_clean_path(const char *value, struct error *err)
+{
+	if (!path_is_clean(value))
+		return error_set(err, EINVAL,
+				 "not an absolute path without \".\", \"..\" and doubled slashes");
+	return 0;
+}
+
+int check_sub_path(const char *value, struct error *err)
+{
+	if (value[0] == '/')
+		return error_set(err, EINVAL, "begins with a slash; it is relative to the export");
+	for (const char *p = value; *p;) {
+		size_t len = strcspn(p, "/");
+
+		if (len == 0 || len > 255 || (len == 1 && p[0] == '.') ||
+		    (len == 2 && p[0] == '.' && p[1] == '.'))
+			return error_set(err, EINVAL,
+					 "\".\", \"..\", empty and overlong parts are not allowed");
+		p += len;
+		if (*p == '/' && !*++p)
+			return error_set(err, EINVAL, "ends with a slash");
+	}
+	return 0;
+}
+
+const char *options_text(const char *value)
+{
+	return strncmp(value, "-o ", 3) == 0 ? value + 3 : value;
+}
+
+int check_mount_options(const char *value, struct error *err)
+{
+	/* they would do something else than mount this volume */
+	static const char *const refused[] = { "bind", "rbind", "move", "remount", "loop", NULL };
+	size_t good;
+
+	value = options_text(value);
+	good = strspn(value, OPTION_CHARS);
+	if (value[good])
+		return error_set(err, EINVAL, "\"%c\" is not allowed in mount options",
+				 value[good]);
+	for (const char *p = value; *p;) {
+		size_t len = strcspn(p, ",");
+
+		for (size_t i = 0; refused[i]; i++)
+			if (strlen(refused[i]) == len && strncmp(p, refused[i], len) == 0)
+				return error_set(err, EINVAL, "the option \"%s\" is not allowed",
+						 refused[i]);
+		p += len;
+		p += *p == ',';
+	}
+	return 0;
+}
+
+int check_export(const char *value, struct error *err)
+{
+	const char *split = strstr(value, ":/");
+
+	if (!split || split == value || value[0] == '-' || value[0] == ',' ||
+	    strspn(value, HOST_CHARS) < (size_t)(split - value))
+		return error_set(err, EINVAL, "\"%.100s\" is not HOST:/PATH", value);
+	if (strchr(value, ' ') || (split[2] && !path_is_clean(split + 1)))
+		return error_set(err, EINVAL,
+				 "\"%.100s\": the part after the host is not a clean path", value);
+	return 0;
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Child processes with a deadline, for use inside other people's processes: a child is made with
+ * clone3() and no exit signal, so that neither the host program's SIGCHLD handler nor its
+ * waitpid(-1) ever sees it, and is followed by its pidfd.
+ */
+#include "base/clock.h"
+#include "base/mem.h"
+#include "host.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define KILL_WAIT_MS                                                                               \
+	1000 /* for a killed child to be reaped; one in an uninterruptible call is left */
+
+struct child {
+	pid_t pid;
+	int pidfd;
+};
+
+/* 0 in the child, 1 in the parent. */
+static int child_start(struct child *ret)
+{
+	int pidfd = -1;
+	struct clone_args args = { .flags = CLONE_PIDFD, .pidfd = (uint64_t)(uintptr_t)&pidfd };
+	sigset_t all, old;
+	long pid;
+
+	/* a handler of the host program must not run in the child */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pid = syscall(SYS_clone3, &args, sizeof(args));
+	if (pid == 0)
+		return 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (pid < 0)
+		return -errno;
+	*ret = (struct child){ .pid = (pid_t)pid, .pidfd = pidfd };
+	return 1;
+}
+
+static void child_signals(void)
+{
+	sigset_t none;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		signal(sig, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	setpgid(0, 0);
+}
+
+/* Exit status as a shell gives it. The child must have ended. */
+static int child_reap(struct child *c)
+{
+	siginfo_t info = { 0 };
+	int r;
+
+	do {
+		r = waitid(P_PIDFD, (id_t)c->pidfd, &info, WEXITED | __WALL);
+	} while (r < 0 && errno == EINTR);
+	close(c->pidfd);
+	c->pidfd = -1;
+	if (r < 0)
+		return -errno;
+	return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+}
+
+static int wait_pidfd(int pidfd, int timeout_ms)
+{
+	int64_t end = clock_mono_ms(&clock_real) + timeout_ms;
+
+	for (;;) {
+		struct pollfd p = { .fd = pidfd, .events = POLLIN };
+		int64_t left = end - clock_mono_ms(&clock_real);
+		int r = poll(&p, 1, left > 0 ? (int)left : 0);
+
+		if (r > 0)
+			return 0;
+		if (r == 0)
+			return -ETIMEDOUT;
+		if (errno != EINTR)
+			return -errno;
+	}
+}
+
+static void child_kill(struct child *c)
+{
+	/* the pid cannot be another's: it was not reaped yet */
+	kill(-c->pid, SIGKILL);
+	kill(c->pid, SIGKILL);
+	if (wait_pidfd(c->pidfd, KILL_WAIT_MS) == 0)
+		child_reap(c);
+	else
+		close(c->pidfd);
+}
+
+int process_call(int (*fn)(void *arg), void *arg, int timeout_ms)
+{
+	struct child c = { .pidfd = -1 };
+	int r = child_start(&c);
+
+	if (r < 0)
+		return r;
+	if (r == 0) {
+		child_signals();
+		r = fn(arg);
+		_exit(r < 0 ? (-r <= 127 ? -r : EIO) : 0);
+	}
+	r = wait_pidfd(c.pidfd, timeout_ms);
+	if (r < 0) {
+		child_kill(&c);
+		return r;
+	}
+	r = child_reap(&c);
+	return r > 127 ? -EIO : r > 0 ? -r : r;
+}
+
+/* ---- programs ------------------------------------------------------------------------------- */
+
+static int find_program(const char *name, char path[static PATH_MAX])
+{
+	static const char *const system_dirs = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin";
+	const char *given = secure_getenv("PATH");
+	const char *lists[] = { given ? given : "", system_dirs };
+
+	if (strchr(name, '/'))
+		return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX ? 0 : -ENAMETOOLONG;
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		for (const char *p = lists[i]; *p;) {
+			int len = (int)strcspn(p, ":");
+
+			if (*p == '/' &&
+			    snprintf(path, PATH_MAX, "%.*s/%s", len, p, name) < PATH_MAX &&
+			    access(path, X_OK) == 0)
+				return 0;
+			p += len;
+			p += *p == ':';
+		}
+	}
+	return -ENOENT;
+}
+
+struct stdio {
+	int in[2], out[2], err[2];
+};
+
+static void stdio_done(struct stdio *s)
+{
+	int *fds = &s->in[0];
+
+	for (int i = 0; i < 6; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
+static int stdio_open(struct stdio *s)
+{
+	/* a socket, since writing to one that nobody reads can be told not to raise SIGPIPE */
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s->in) < 0 ||
+	    pipe2(s->out, O_CLOEXEC) < 0 || pipe2(s->err, O_CLOEXEC) < 0)
+		return -errno;
+	/* only our ends: the child expects ordinary ones */
+	if (fcntl(s->in[1], F_SETFL, O_NONBLOCK) < 0 || fcntl(s->out[0], F_SETFL, O_NONBLOCK) < 0 ||
+	    fcntl(s->err[0], F_SETFL, O_NONBLOCK) < 0)
+		return -errno;
+	return 0;
+}
+
+_Noreturn static void child_exec(const char *path, const char *const *argv, struct stdio *s)
+{
+	static char *const env[] = { (char *)"PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+				     (char *)"LC_ALL=C", (char *)"HOME=/", NULL };
+	/* moved out of the way first: the host program may have closed its 0, 1 or 2 */
+	int in = fcntl(s->in[0], F_DUPFD, 3), out = fcntl(s->out[1], F_DUPFD, 3),
+	    err = fcntl(s->err[1], F_DUPFD, 3);
+
+	child_signals();
+	if (in < 0 || out < 0 || err < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
+		_exit(127);
+	close_range(3, ~0u, 0);
+	umask(022);
+	execve(path, (char *const *)argv, env);
+	_exit(127);
+}
+
+/* Keeps the end of what is printed: that is where errors stand. */
+static void keep_tail(char *text, size_t size, const char *data, size_t len)
+{
+	size_t have = strlen(text);
+
+	if (len >= size) {
+		data += len - (size - 1);
+		len = size - 1;
+	}
+	if (have + len >= size) {
+		size_t drop = have + len - (size - 1);
+
+		memmove(text, text + drop, have - drop);
+		have -= drop;
+	}
+	for (size_t i = 0; i < len; i++)
+		text[have + i] = data[i] ? data[i] : '?';
+	text[have + len] = '\0';
+}
+
+static void read_into(int *fd, char *text, size_t size)
+{
+	char data[4096];
+	ssize_t n;
+
+	while ((n = read(*fd, data, sizeof(data))) > 0)
+		keep_tail(text, size, data, (size_t)n);
+	if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+		close(*fd);
+		*fd = -1;
+	}
+}
+
+static void write_from(int *fd, const struct host_command *command, size_t *done)
+{
+	ssize_t n = 0;
+
+	if (*done < command->input_len)
+		n = send(*fd, command->input + *done, command->input_len - *done, MSG_NOSIGNAL);
+	if (n > 0)
+		*done += (size_t)n;
+	if (*done == command->input_len || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+		close(*fd);
+		*fd = -1;
+	}
+}
+
+/* Until the program ends: not until its pipes do, since a daemon it leaves may hold them. */
+static int converse(struct child *c, struct stdio *s, const struct host_command *command,
+		    struct host_result *result)
+{
+	int64_t end = clock_mono_ms(&clock_real) + command->timeout_ms;
+	size_t done = 0;
+
+	for (;;) {
+		struct pollfd p[] = { { .fd = c->pidfd, .events = POLLIN },
+				      { .fd = s->out[0], .events = POLLIN },
+				      { .fd = s->err[0], .events = POLLIN },
+				      { .fd = s->in[1], .events = POLLOUT } };
+		int64_t left = end - clock_mono_ms(&clock_real);
+		int r = left > 0 ? poll(p, ARRAY_SIZE(p), (int)left) : 0;
+
+		if (r == 0)
+			return -ETIMEDOUT;
+		if (r < 0 && errno != EINTR)
+			return -errno;
+		if (r < 0)
+			continue;
+		if (p[1].revents)
+			read_into(&s->out[0], result->out, sizeof(result->out));
+		if (p[2].revents)
+			read_into(&s->err[0], result->err, sizeof(result->err));
+		if (p[3].revents)
+			write_from(&s->in[1], command, &done);
+		if (p[0].revents)
+			return 0;
+	}
+}
+
+int process_run(const struct host_command *command, struct host_result *ret)
+{
+	cleanup_with(stdio_done) struct stdio s = { { -1, -1 }, { -1, -1 }, { -1, -1 } };
+	char path[PATH_MAX];
+	struct child c = { .pidfd = -1 };
+	int r;
+
+	*ret = (struct host_result){ 0 };
+	r = find_program(command->argv[0], path);
+	if (r < 0)
+		return r;
+	r = stdio_open(&s);
+	if (r < 0)
+		return r;
+	r = child_start(&c);
+	if (r < 0)
+		return r;
+	if (r == 0)
+		child_exec(path, command->argv, &s);
+	close(s.in[0]);
+	close(s.out[1]);
+	close(s.err[1]);
+	s.in[0] = s.out[1] = s.err[1] = -1;
+	r = converse(&c, &s, command, ret);
+	if (r < 0) {
+		child_kill(&c);
+		return r;
+	}
+	/* what it printed just before it ended */
+	if (s.out[0] >= 0)
+		read_into(&s.out[0], ret->out, sizeof(ret->out));
+	if (s.err[0] >= 0)
+		read_into(&s.err[0], ret->err, sizeof(ret->err));
+	r = child_reap(&c);
+	if (r < 0)
+		return r;
+	ret->status = r;
+	return 0;
+}

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "core/driver.h"
+
+/* One file each. The table that lists them is table.c. */
+extern const struct driver driver_glusterfs, driver_local, driver_nfs;

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/error.h"
+
+#include <stddef.h>
+
+#define GLUSTER_PROGRAM "glusterfs"
+
+/* The command line of the client. */
+struct gluster_args {
+	char *items[96]; /* owned, ended by NULL */
+	size_t count;
+};
+
+/* Mount options as mount.glusterfs takes them: -EINVAL for one that it does not know. */
+int gluster_check_options(const char *options, struct error *err);
+int gluster_args_build(struct gluster_args *args, const char *source, const char *options,
+		       const char *log, const char *mount_point, struct error *err);
+void gluster_args_done(struct gluster_args *args);

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "operator/operator.h"
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/paths.h"
+#include "base/str.h"
+#include "local/platform.h"
+#include "local/program.h"
+#include "local/self.h"
+#include "systems/glusterfs/plan.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+
+int verb_operator(int argc, char **argv);
+
+static const char usage[] =
+	"Usage: quartermaster operator [FLAG…]\n"
+	"\n"
+	"The control loops of one deployment: nodes, pools, status, claims. It is normally started "
+	"by\n"
+	"the supervisor of `quartermaster up`, not by hand.\n"
+	"\n"
+	"  --kubeconfig FILE     where the API is and who we are\n"
+	"  --deployment NAME     default glusterfs: names the StorageStatus, the class and the "
+	"pools\n"
+	"  --namespace NAME      default default: where its StorageNodes are\n"
+	"  --type TYPE           default glusterfs\n"
+	"  --volume-type TYPE    default replicate:3; also disperse:D:R, arbiter, none\n"
+	"  --overcommit FACTOR   default 1: promised sizes stay within capacity times this\n"
+	"  --reclaim POLICY      default delete; also retain, archive\n"
+	"  --platform local      what runs the agents: processes of this machine\n"
+	"  --worker FILE         the program qm-gluster, where it is not found by itself\n"
+	"\n"
+	"Example: quartermaster operator --deployment gold --volume-type arbiter --reclaim "
+	"retain\n";
+
+static const struct option flags[] = {
+	{ "kubeconfig", required_argument, NULL, 'k' },
+	{ "deployment", required_argument, NULL, 'd' },
+	{ "namespace", required_argument, NULL, 'n' },
+	{ "type", required_argument, NULL, 't' },
+	{ "volume-type", required_argument, NULL, 'v' },
+	{ "overcommit", required_argument, NULL, 'o' },
+	{ "reclaim", required_argument, NULL, 'r' },
+	{ "platform", required_argument, NULL, 'p' },
+	{ "worker", required_argument, NULL, 'w' },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
+/* "delete" as the flag has it, "Delete" as a StorageClass has it. */
+static int parse_reclaim(const char *text, const char **ret, struct error *err)
+{
+	static const struct {
+		const char *flag, *policy;
+	} table[] = { { "delete", "Delete" }, { "retain", "Retain" }, { "archive", "archive" } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		if (strcasecmp(text, table[i].flag) == 0) {
+			*ret = table[i].policy;
+			return 0;
+		}
+	return error_set(err, EINVAL, "--reclaim %s: use delete, retain or archive", text);
+}
+
+static int parse_overcommit(const char *text, double *ret, struct error *err)
+{
+	char *end;
+	double value = strtod(text, &end);
+	if (end == text || *end || !(value > 0 && value <= 1000))
+		return error_set(err, EINVAL,
+				 "--overcommit %s: use a number above 0, such as 1 or 1.5", text);
+	*ret = value;
+	return 0;
+}
+
+static int parse_flag(int c, struct operator_options *o, char **worker, struct error *err)
+{
+	switch (c) {
+	case 'k':
+		o->kubeconfig = optarg;
+		return 0;
+	case 'd':
+		o->deployment = optarg;
+		return 0;
+	case 'n':
+		o->ns = optarg;
+		return 0;
+	case 't':
+		o->type = optarg;
+		return 0;
+	case 'v':
+		o->volume_type = optarg;
+		return 0;
+	case 'o':
+		return parse_overcommit(optarg, &o->overcommit, err);
+	case 'r':
+		return parse_reclaim(optarg, &o->reclaim, err);
+	case 'w':
+		free(*worker);
+		*worker = xstrdup(optarg);
+		return 0;
+	case 'p':
+		if (streq(optarg, "local"))
+			return 0;
+		return error_set(err, EINVAL, "--platform %s: only local is there", optarg);
+	default:
+		return error_set(err, EINVAL, "see quartermaster operator --help");
+	}
+}
+
+/* A pool's name is the deployment's with a number behind it, at most 60 bytes, and Gluster's volume name too. */
+static int check(const struct operator_options *o, struct error *err)
+{
+	struct volume_type type;
+	if (!name_is_label(o->deployment) || strlen(o->deployment) > 50)
+		return error_set(err, EINVAL,
+				 "--deployment %s: use a-z, 0-9 and -, at most 50 of them",
+				 o->deployment);
+	if (!name_is_label(o->ns))
+		return error_set(err, EINVAL, "--namespace %s: not the name of a namespace", o->ns);
+	if (!streq(o->type, "glusterfs"))
+		return error_set(err, EINVAL, "--type %s: only glusterfs is there", o->type);
+	return volume_type_parse(o->volume_type, &type, err);
+}
+
+/* 1: help was asked for. */
+static int parse(int argc, char **argv, struct operator_options *o, char **worker,
+		 struct error *err)
+{
+	int c, rc;
+	optind = 0; /* the command line was looked at before us */
+	while ((c = getopt_long(argc, argv, "h", flags, NULL)) != -1) {
+		if (c == 'h')
+			return 1;
+		rc = parse_flag(c, o, worker, err);
+		if (rc < 0)
+			return rc;
+	}
+	if (optind < argc)
+		return error_set(err, EINVAL,
+				 "\"%s\" is not a flag; see quartermaster operator --help",
+				 argv[optind]);
+	return check(o, err);
+}
+
+static int run(struct operator_options *o, struct error *err)
+{
+	cleanup_free char *logs = state_path("log");
+	int rc = program_lock("operator", err);
+	if (rc >= 0)
+		rc = mkdir_parents(logs, 0700, err);
+	if (rc >= 0)
+		rc = platform_local_new(&o->platform, err);
+	if (rc < 0)
+		return rc;
+	o->worker_log_dir = logs;
+	rc = operator_run(o, err);
+	platform_local_free(o->platform);
+	return rc;
+}
+
+int verb_operator(int argc, char **argv)
+{
+	struct operator_options o = {
+		.deployment = "glusterfs",
+		.ns = "default",
+		.type = "glusterfs",
+		.volume_type = "replicate:3",
+		.reclaim = "Delete",
+		.overcommit = 1,
+		.binder = true, /* the local platform has no controller manager */
+	};
+	cleanup_free char *worker = self_sibling("qm-gluster");
+	struct error err = ERROR_INIT;
+	int rc = parse(argc, argv, &o, &worker, &err);
+
+	if (rc > 0) {
+		fputs(usage, stdout);
+		return 0;
+	}
+	if (rc < 0) {
+		fprintf(stderr, "quartermaster operator: %s\n", error_text(&err, rc));
+		return 2;
+	}
+	log_init("operator", LOG_LEVEL_INFO);
+	o.worker_program = worker;
+	rc = run(&o, &err);
+	if (rc < 0)
+		log_err("%s", error_text(&err, rc));
+	return rc < 0 ? 1 : 0;
+}

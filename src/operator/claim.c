@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/mem.h"
+#include "base/quantity.h"
+#include "operator/ledger.h"
+#include "operator/op.h"
+
+#include <errno.h>
+
+/*
+ * From a claim to a volume. Every step can be the last before a crash, so each leaves behind what
+ * the next attempt needs: first the claim names its pool and holds our finalizer, then the
+ * directory is made, then the PersistentVolume; all names follow from the claim's uid. A claim
+ * that is deleted on the way is undone, or its volume reclaimed like any other once it exists.
+ */
+#define WAIT_AGAIN_MS 30000
+#define OTHERS_AGAIN_MS 10000
+
+struct work {
+	struct reconcile *r;
+	struct operator* op;
+	const char *key;
+	json_t *claim, *class;
+	char *volume;
+};
+
+static void work_done(struct work *w)
+{
+	json_decref(w->claim);
+	json_decref(w->class);
+	free(w->volume);
+}
+
+static void say(struct work *w, bool warning, const char *reason, const char *message)
+{
+	event_record(w->r->kube, &KIND_PVC, w->claim, "quartermaster", warning, reason, "%s",
+		     message);
+}
+
+/* ---- a claim that has to wait ------------------------------------------------------------------ */
+
+/* Says once why the claim stays Pending, on the claim itself and as an Event. */
+static int keep_waiting(struct work *w, const char *message, int again_ms)
+{
+	int rc = 0;
+	ledger_wait(w->op->ledger, w->key);
+	if (!streq(object_annotation(w->claim, QM_ANNOTATION_WAITING), message)) {
+		say(w, true, "ProvisioningFailed", message);
+		rc = op_patch(w->r, &KIND_PVC, w->claim, NULL,
+			      json_pack("{s:{s:{s:s}}}", "metadata", "annotations",
+					QM_ANNOTATION_WAITING, message),
+			      NULL);
+	}
+	w->r->again_ms = again_ms;
+	return rc == -ENOENT ? 0 : rc;
+}
+
+static int wait_for_room(struct work *w, int64_t biggest, size_t pools)
+{
+	char asked[QUANTITY_TEXT_MAX], most[QUANTITY_TEXT_MAX];
+	cleanup_free char *message = NULL;
+	quantity_human(claim_bytes(w->claim), asked);
+	quantity_human(biggest, most);
+	if (!pools)
+		message = xasprintf("no pool of %s serves now; see: quartermaster status",
+				    w->op->deployment);
+	else if (biggest <= 0)
+		message = xasprintf("%s was asked for, but all pools of %s are full; add devices "
+				    "or nodes, or delete "
+				    "volumes",
+				    asked, w->op->deployment);
+	else
+		message = xasprintf("%s was asked for, but the most that a pool of %s has left is "
+				    "%s; ask for less, "
+				    "add devices or nodes, or delete volumes",
+				    asked, w->op->deployment, most);
+	return keep_waiting(w, message, WAIT_AGAIN_MS);
+}
+
+/* What we cannot make, and why; NULL: we can. */
+static const char *refusal(const json_t *claim)
+{
+	if (streq(jstr(claim, "spec", "volumeMode"), "Block"))
+		return "volumeMode Block is not offered by this class; ask for volumeMode "
+		       "Filesystem";
+	if (jget(claim, "spec", "dataSource") || jget(claim, "spec", "dataSourceRef"))
+		return "a volume cannot begin with the data of another yet; leave dataSource out";
+	if (jget(claim, "spec", "selector"))
+		return "a claim with a selector only binds existing volumes; leave it out to get a "
+		       "new one";
+	if (claim_bytes(claim) <= 0)
+		return "the claim asks for no size; set spec.resources.requests.storage";
+	return NULL;
+}
+
+/* ---- choosing a pool --------------------------------------------------------------------------- */
+
+struct offers {
+	const struct operator* op;
+	struct ledger_offer *items;
+	struct strv names;
+	size_t count;
+};
+
+static int add_offer(const json_t *pool, void *userdata)
+{
+	struct offers *o = userdata;
+	int64_t capacity = jint(pool, "status", "capacityBytes");
+	if (!pool_is_ours(o->op, pool) || object_deleting(pool) || !pool_serves(pool) ||
+	    capacity <= 0)
+		return 0;
+	o->items = xrealloc(o->items, (o->count + 1) * sizeof(*o->items));
+	o->items[o->count++].limit = (int64_t)((double)capacity * o->op->overcommit);
+	strv_add(&o->names, object_name(pool));
+	return 0;
+}
+
+static int choose_pool(struct work *w, char **ret)
+{
+	struct offers o = { .op = w->op };
+	int64_t biggest = 0;
+
+	reader_each(w->r->cache, &KIND_STORAGEPOOL, w->op->ns, add_offer, &o);
+	for (size_t i = 0; i < o.count; i++)
+		o.items[i].pool = o.names.items[i];
+	int rc = ledger_reserve(w->op->ledger, w->volume, w->key, claim_bytes(w->claim), o.items,
+				o.count, ret, &biggest);
+	if (rc == -ENOSPC) {
+		rc = wait_for_room(w, biggest, o.count);
+		rc = rc < 0 ? rc : 1;
+	}
+	free(o.items);
+	strv_done(&o.names);
+	return rc;
+}
+
+/* The choice is written down before anything is made, so that whoever comes next makes the same. */
+static int record_choice(struct work *w, const char *pool)
+{
+	json_t *claim = NULL;
+	int rc = op_patch(w->r, &KIND_PVC, w->claim, NULL,
+			  json_pack("{s:{s:{s:s, s:n}, s:o}}", "metadata", "annotations",
+				    QM_ANNOTATION_POOL, pool, QM_ANNOTATION_WAITING, "finalizers",
+				    finalizers_with(w->claim, QM_FINALIZER_PROVISION)),
+			  &claim);
+	if (rc < 0)
+		return rc;
+	json_decref(w->claim);
+	w->claim = claim;
+	/* again: the ledger may have been read anew meanwhile, before this was written */
+	ledger_set(w->op->ledger, w->volume, pool, claim_bytes(claim), w->key);
+	return 0;
+}
+
+/* The pool of this claim's volume, chosen now or earlier: 0, or 1 where it has to wait. */
+static int claim_pool(struct work *w, json_t **ret)
+{
+	const char *chosen = object_annotation(w->claim, QM_ANNOTATION_POOL);
+	cleanup_free char *pool = NULL;
+	int rc;
+
+	if (chosen && object_has_finalizer(w->claim, QM_FINALIZER_PROVISION)) {
+		rc = op_get_live(w->r, &KIND_STORAGEPOOL, w->op->ns, chosen, ret);
+		if (rc < 0)
+			return rc;
+		if (rc == 0 && pool_is_ours(w->op, *ret) && !object_deleting(*ret)) {
+			ledger_set(w->op->ledger, w->volume, chosen, claim_bytes(w->claim), w->key);
+			return 0;
+		}
+		json_decref(TAKE_PTR(*ret)); /* it went, and with it what was made: choose again */
+		ledger_drop(w->op->ledger, w->volume);
+	}
+	rc = choose_pool(w, &pool);
+	if (rc != 0)
+		return rc;
+	*ret = reader_get(w->r->cache, &KIND_STORAGEPOOL, w->op->ns, pool);
+	if (!*ret)
+		return error_set(&w->r->error, EAGAIN, "pool %s is not to be seen; trying again",
+				 pool);
+	return record_choice(w, pool);
+}
+
+/* ---- making it --------------------------------------------------------------------------------- */
+
+static int create_pv(struct work *w, const json_t *pool)
+{
+	cleanup_json json_t *pv = pv_new(w->op, w->claim, w->class, pool), *made = NULL;
+	int rc = kube_create(w->r->kube, &KIND_PV, pv, &made, &w->r->error);
+	if (rc == -EEXIST)
+		rc = kube_get(w->r->kube, &KIND_PV, NULL, w->volume, &made, &w->r->error);
+	if (rc < 0)
+		return rc;
+	if (!streq(jstr(made, "spec", "claimRef", "uid"), object_uid(w->claim)))
+		return error_set(&w->r->error, EEXIST,
+				 "PersistentVolume %s is there, but not for claim %s", w->volume,
+				 w->key);
+	reader_learned(w->r->cache, &KIND_PV, made);
+	ledger_made(w->op->ledger, w->volume);
+	return 0;
+}
+
+static int make_volume(struct work *w, const json_t *pool)
+{
+	struct workers *workers = w->op->workers;
+	struct pool_access access;
+	pool_access(pool, &access);
+
+	int rc = workers->ops->create(workers, &access.pool, w->volume, claim_bytes(w->claim),
+				      &w->r->error);
+	if (rc == 0)
+		rc = create_pv(w, pool);
+	if (rc < 0) {
+		cleanup_free char *message =
+			xasprintf("pool %s: %s; trying again", object_name(pool),
+				  error_text(&w->r->error, rc));
+		say(w, true, "ProvisioningFailed", message);
+		return rc;
+	}
+	cleanup_free char *message =
+		xasprintf("volume %s is made in pool %s", w->volume, object_name(pool));
+	say(w, false, "ProvisioningSucceeded", message);
+	system_soon(w->r);
+	return 0;
+}
+
+/* ---- undoing it -------------------------------------------------------------------------------- */
+
+/*
+ * The claim goes while its volume was in the making. Where the PersistentVolume exists, it carries
+ * on: it will be Released, and reclaimed as such. Otherwise nothing knows the directory but this claim.
+ */
+static int undo(struct work *w)
+{
+	cleanup_json json_t *pv = NULL, *pool = NULL;
+	const char *chosen = object_annotation(w->claim, QM_ANNOTATION_POOL);
+	int rc = op_get_live(w->r, &KIND_PV, NULL, w->volume, &pv);
+	if (rc < 0)
+		return rc;
+	if (!pv && chosen) {
+		rc = op_get_live(w->r, &KIND_STORAGEPOOL, w->op->ns, chosen, &pool);
+		if (rc < 0)
+			return rc;
+	}
+	if (!pv && pool) {
+		struct pool_access access;
+		pool_access(pool, &access);
+		rc = w->op->workers->ops->remove(w->op->workers, &access.pool, w->volume,
+						 &w->r->error);
+		if (rc < 0)
+			return rc;
+	}
+	rc = op_drop_finalizer(w->r, &KIND_PVC, w->claim, QM_FINALIZER_PROVISION);
+	if (rc == 0 && !pv)
+		ledger_drop(w->op->ledger, w->volume);
+	return rc;
+}
+
+/* ---- the loop ---------------------------------------------------------------------------------- */
+
+static bool class_is_ours(const struct operator* op, const json_t *class)
+{
+	const char *ns = jstr(class, "parameters", "namespace");
+	return streq(jstr(class, "provisioner"), QM_DRIVER) &&
+	       streq(jstr(class, "parameters", "deployment"), op->deployment) &&
+	       (!ns || streq(ns, op->ns));
+}
+
+/* Ours by its class, or (the class may be gone since) because we began to work on it. */
+static bool is_ours(struct work *w)
+{
+	const char *class = jstr(w->claim, "spec", "storageClassName");
+	const char *chosen = object_annotation(w->claim, QM_ANNOTATION_POOL);
+
+	w->class = class ? reader_get(w->r->cache, &KIND_STORAGECLASS, NULL, class) : NULL;
+	if (w->class)
+		return class_is_ours(w->op, w->class);
+	if (!chosen || !object_has_finalizer(w->claim, QM_FINALIZER_PROVISION))
+		return false;
+	cleanup_json json_t *pool = reader_get(w->r->cache, &KIND_STORAGEPOOL, w->op->ns, chosen);
+	return pool && pool_is_ours(w->op, pool);
+}
+
+/* Whether somebody else is to act first: Kubernetes decides that a new volume is needed, our binder looks for one. */
+static bool others_turn(struct work *w)
+{
+	if (!w->op->binder)
+		return !streq(
+			object_annotation(w->claim, "volume.kubernetes.io/storage-provisioner"),
+			QM_DRIVER);
+	cleanup_json json_t *there = bind_candidate(w->r, w->claim);
+	return there != NULL;
+}
+
+static int provision(struct work *w)
+{
+	cleanup_json json_t *pool = NULL, *pv = reader_get(w->r->cache, &KIND_PV, NULL, w->volume);
+	const char *refused = refusal(w->claim);
+
+	if (pv)
+		return 0; /* made; now it is bound */
+	if (refused)
+		return keep_waiting(w, refused, 0);
+	if (!w->class || others_turn(w)) {
+		ledger_wait(w->op->ledger, w->key);
+		w->r->again_ms = OTHERS_AGAIN_MS;
+		return 0;
+	}
+	int rc = claim_pool(w, &pool);
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
+	ledger_waited(w->op->ledger, w->key);
+	return make_volume(w, pool);
+}
+
+static int work_on(struct work *w)
+{
+	int64_t epoch;
+	bool held = object_has_finalizer(w->claim, QM_FINALIZER_PROVISION);
+	bool bound = jstr(w->claim, "spec", "volumeName") != NULL;
+
+	if (bound)
+		ledger_waited(w->op->ledger, w->key);
+	if (!is_ours(w)) {
+		/* its class may come and be ours, or a person's volume may come that it can be bound to */
+		if (!bound && (!w->class || w->op->binder))
+			ledger_wait(w->op->ledger, w->key);
+		return 0;
+	}
+	if ((bound || object_deleting(w->claim)) && !held)
+		return 0;
+	if (!op_leads(w->r, &epoch))
+		return 0;
+	int rc = ledger_load(w->op->ledger, w->r, epoch);
+	if (rc < 0)
+		return rc;
+	if (bound)
+		return op_drop_finalizer(w->r, &KIND_PVC, w->claim, QM_FINALIZER_PROVISION);
+	return object_deleting(w->claim) ? undo(w) : provision(w);
+}
+
+static int claim_reconcile(struct reconcile *r, const char *key)
+{
+	char ns[254], name[254];
+	key_split(key, ns, name);
+	struct work w = { .r = r, .op = op_of(r), .key = key };
+
+	w.claim = reader_get(r->cache, &KIND_PVC, ns, name);
+	if (!w.claim) {
+		ledger_waited(w.op->ledger, key);
+		ledger_drop_claim(w.op->ledger, key);
+		return 0;
+	}
+	w.volume = pv_name(w.claim);
+	int rc = work_on(&w);
+	work_done(&w);
+	return rc;
+}
+
+/* A class or a pool has changed: those that wait may go on. */
+static void waiting_keys(const json_t *object, struct reconcile *r, struct strv *keys)
+{
+	ledger_waiting(op_of(r)->ledger, keys);
+}
+
+static const struct controller_watch watches[] = {
+	{ .kind = &KIND_PVC },
+	{ .kind = &KIND_STORAGECLASS, .keys = waiting_keys },
+	{ .kind = &KIND_STORAGEPOOL, .keys = waiting_keys },
+	{ 0 },
+};
+
+const struct controller CLAIM_CONTROLLER = {
+	.name = "claim",
+	.watches = watches,
+	.workers = 16,
+	.reconcile = claim_reconcile,
+};

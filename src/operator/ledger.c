@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "operator/ledger.h"
+
+#include "base/mem.h"
+#include "kube/keyed.h"
+#include "operator/op.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+struct entry {
+	char *volume; /* first: struct keyed */
+	char *pool, *claim;
+	int64_t bytes;
+	bool made; /* has a PersistentVolume */
+};
+
+struct account {
+	char *pool; /* first: struct keyed */
+	int64_t promised;
+	int count;
+	bool closed;
+};
+
+struct ledger {
+	pthread_mutex_t lock;
+	struct keyed entries, accounts;
+	struct keyed waiting; /* of struct wish */
+	int64_t epoch; /* in which it was loaded, -1: never */
+	uint64_t drops; /* counts what went away, so that a list taken before is not believed */
+};
+
+struct wish {
+	char *claim;
+};
+
+/* ---- inside; the lock is held ------------------------------------------------------------------ */
+
+static struct account *account_of(struct ledger *l, const char *pool)
+{
+	bool found;
+	size_t at = keyed_find(&l->accounts, pool, &found);
+	if (found)
+		return l->accounts.items[at];
+	struct account *a = xcalloc(1, sizeof(*a));
+	a->pool = xstrdup(pool);
+	keyed_insert(&l->accounts, at, a);
+	return a;
+}
+
+static void entry_free(struct entry *e)
+{
+	free(e->volume);
+	free(e->pool);
+	free(e->claim);
+	free(e);
+}
+
+static void drop_at(struct ledger *l, size_t at)
+{
+	struct entry *e = keyed_remove(&l->entries, at);
+	struct account *a = account_of(l, e->pool);
+	a->promised -= e->bytes;
+	a->count--;
+	l->drops++;
+	entry_free(e);
+}
+
+static struct entry *put(struct ledger *l, const char *volume, const char *pool, int64_t bytes,
+			 const char *claim)
+{
+	bool found;
+	size_t at = keyed_find(&l->entries, volume, &found);
+	bool made = found && ((struct entry *)l->entries.items[at])->made;
+	if (found)
+		drop_at(l, at);
+
+	struct entry *e = xcalloc(1, sizeof(*e));
+	e->volume = xstrdup(volume);
+	e->pool = xstrdup(pool);
+	e->claim = claim ? xstrdup(claim) : NULL;
+	e->bytes = bytes;
+	e->made = made;
+	keyed_insert(&l->entries, at, e);
+	struct account *a = account_of(l, pool);
+	a->promised += bytes;
+	a->count++;
+	return e;
+}
+
+static void forget_all(struct ledger *l)
+{
+	for (size_t i = 0; i < l->entries.count; i++)
+		entry_free(l->entries.items[i]);
+	for (size_t i = 0; i < l->accounts.count; i++) {
+		struct account *a = l->accounts.items[i];
+		free(a->pool);
+		free(a);
+	}
+	keyed_done(&l->entries);
+	keyed_done(&l->accounts);
+	l->entries = l->accounts = (struct keyed){ 0 };
+}
+
+/* ---- loading ----------------------------------------------------------------------------------- */
+
+static void install(struct ledger *l, const struct operator* op, const json_t *volumes,
+		    const json_t *claims)
+{
+	size_t i;
+	json_t *o;
+
+	forget_all(l);
+	json_array_foreach (claims, i, o) {
+		const char *pool = object_annotation(o, QM_ANNOTATION_POOL);
+		cleanup_free char *key = object_key(o), *name = pv_name(o);
+		if (pool && object_has_finalizer(o, QM_FINALIZER_PROVISION))
+			put(l, name, pool, claim_bytes(o), key);
+	}
+	json_array_foreach (volumes, i, o) {
+		const char *pool = object_label(o, QM_LABEL_POOL);
+		cleanup_free char *key = pv_claim_key(o);
+		if (pool && pv_is_ours(op, o))
+			put(l, object_name(o), pool, pv_bytes(o), key)->made = true;
+	}
+}
+
+int ledger_load(struct ledger *l, struct reconcile *r, int64_t epoch)
+{
+	for (int tries = 0; tries < 10; tries++) {
+		cleanup_json json_t *volumes = NULL, *claims = NULL;
+		cleanup_free char *labels =
+			xasprintf(QM_LABEL_DEPLOYMENT "=%s", op_of(r)->deployment);
+		struct kube_selector ours = { .labels = labels };
+
+		pthread_mutex_lock(&l->lock);
+		bool loaded = l->epoch == epoch;
+		uint64_t drops = l->drops;
+		pthread_mutex_unlock(&l->lock);
+		if (loaded)
+			return 0;
+
+		/* claims first: one that becomes a volume in between is seen twice, not never */
+		int rc = kube_list(r->kube, &KIND_PVC, NULL, NULL, &claims, NULL, &r->error);
+		if (rc == 0)
+			rc = kube_list(r->kube, &KIND_PV, NULL, &ours, &volumes, NULL, &r->error);
+		if (rc < 0)
+			return rc;
+
+		pthread_mutex_lock(&l->lock);
+		if (l->epoch != epoch && l->drops == drops) {
+			install(l, op_of(r), volumes, claims);
+			l->epoch = epoch;
+		}
+		pthread_mutex_unlock(&l->lock);
+	}
+	return error_set(&r->error, EAGAIN,
+			 "volumes come and go too fast to count them; trying again");
+}
+
+/* ---- keeping ----------------------------------------------------------------------------------- */
+
+struct ledger *ledger_new(void)
+{
+	struct ledger *l = xcalloc(1, sizeof(*l));
+	pthread_mutex_init(&l->lock, NULL);
+	l->epoch = -1;
+	return l;
+}
+
+void ledger_free(struct ledger *l)
+{
+	if (!l)
+		return;
+	forget_all(l);
+	for (size_t i = 0; i < l->waiting.count; i++) {
+		struct wish *w = l->waiting.items[i];
+		free(w->claim);
+		free(w);
+	}
+	keyed_done(&l->waiting);
+	pthread_mutex_destroy(&l->lock);
+	free(l);
+}
+
+void ledger_set(struct ledger *l, const char *volume, const char *pool, int64_t bytes,
+		const char *claim)
+{
+	pthread_mutex_lock(&l->lock);
+	const struct entry *e = keyed_get(&l->entries, volume);
+	if (!e || !streq(e->pool, pool) || e->bytes != bytes || !streq(e->claim, claim))
+		put(l, volume, pool, bytes, claim);
+	pthread_mutex_unlock(&l->lock);
+}
+
+void ledger_drop(struct ledger *l, const char *volume)
+{
+	bool found;
+	pthread_mutex_lock(&l->lock);
+	size_t at = keyed_find(&l->entries, volume, &found);
+	if (found)
+		drop_at(l, at);
+	else
+		l->drops++;
+	pthread_mutex_unlock(&l->lock);
+}
+
+void ledger_drop_claim(struct ledger *l, const char *claim)
+{
+	pthread_mutex_lock(&l->lock);
+	for (size_t i = l->entries.count; i-- > 0;) {
+		const struct entry *e = l->entries.items[i];
+		if (!e->made && streq(e->claim, claim))
+			drop_at(l, i);
+	}
+	pthread_mutex_unlock(&l->lock);
+}
+
+void ledger_made(struct ledger *l, const char *volume)
+{
+	pthread_mutex_lock(&l->lock);
+	struct entry *e = keyed_get(&l->entries, volume);
+	if (e)
+		e->made = true;
+	pthread_mutex_unlock(&l->lock);
+}
+
+int ledger_reserve(struct ledger *l, const char *volume, const char *claim, int64_t bytes,
+		   const struct ledger_offer *offers, size_t count, char **ret_pool,
+		   int64_t *ret_biggest)
+{
+	const char *best = NULL;
+	int64_t most = 0;
+
+	pthread_mutex_lock(&l->lock);
+	const struct entry *e = keyed_get(&l->entries, volume);
+	if (e) {
+		*ret_pool = xstrdup(e->pool);
+		pthread_mutex_unlock(&l->lock);
+		return 0;
+	}
+	for (size_t i = 0; i < count; i++) {
+		const struct account *a = account_of(l, offers[i].pool);
+		int64_t left = offers[i].limit - a->promised;
+		if (a->closed || left <= 0)
+			continue;
+		if (left > most || (left == most && best && strcmp(offers[i].pool, best) < 0)) {
+			most = left;
+			best = offers[i].pool;
+		}
+	}
+	bool fits = best && bytes <= most;
+	if (fits) {
+		put(l, volume, best, bytes, claim);
+		*ret_pool = xstrdup(best);
+	} else {
+		*ret_biggest = most;
+	}
+	pthread_mutex_unlock(&l->lock);
+	return fits ? 0 : -ENOSPC;
+}
+
+int64_t ledger_promised(struct ledger *l, const char *pool)
+{
+	int64_t sum = 0;
+	pthread_mutex_lock(&l->lock);
+	for (size_t i = 0; i < l->accounts.count; i++) {
+		const struct account *a = l->accounts.items[i];
+		if (!pool || streq(a->pool, pool))
+			sum += a->promised;
+	}
+	pthread_mutex_unlock(&l->lock);
+	return sum;
+}
+
+int ledger_count(struct ledger *l, const char *pool)
+{
+	pthread_mutex_lock(&l->lock);
+	const struct account *a = keyed_get(&l->accounts, pool);
+	int count = a ? a->count : 0;
+	pthread_mutex_unlock(&l->lock);
+	return count;
+}
+
+void ledger_claims(struct ledger *l, const char *pool, size_t max, struct strv *ret)
+{
+	pthread_mutex_lock(&l->lock);
+	for (size_t i = 0; i < l->entries.count && ret->count < max; i++) {
+		const struct entry *e = l->entries.items[i];
+		if (streq(e->pool, pool))
+			strv_add(ret, e->claim ? e->claim : e->volume);
+	}
+	pthread_mutex_unlock(&l->lock);
+}
+
+bool ledger_close(struct ledger *l, const char *pool)
+{
+	pthread_mutex_lock(&l->lock);
+	struct account *a = account_of(l, pool);
+	if (a->count == 0)
+		a->closed = true;
+	bool closed = a->closed;
+	pthread_mutex_unlock(&l->lock);
+	return closed;
+}
+
+void ledger_reopen(struct ledger *l, const char *pool)
+{
+	pthread_mutex_lock(&l->lock);
+	account_of(l, pool)->closed = false;
+	pthread_mutex_unlock(&l->lock);
+}
+
+/* ---- waiting ----------------------------------------------------------------------------------- */
+
+void ledger_wait(struct ledger *l, const char *claim)
+{
+	bool found;
+	pthread_mutex_lock(&l->lock);
+	size_t at = keyed_find(&l->waiting, claim, &found);
+	if (!found) {
+		struct wish *w = xcalloc(1, sizeof(*w));
+		w->claim = xstrdup(claim);
+		keyed_insert(&l->waiting, at, w);
+	}
+	pthread_mutex_unlock(&l->lock);
+}
+
+void ledger_waited(struct ledger *l, const char *claim)
+{
+	bool found;
+	pthread_mutex_lock(&l->lock);
+	size_t at = keyed_find(&l->waiting, claim, &found);
+	if (found) {
+		struct wish *w = keyed_remove(&l->waiting, at);
+		free(w->claim);
+		free(w);
+	}
+	pthread_mutex_unlock(&l->lock);
+}
+
+void ledger_waiting(struct ledger *l, struct strv *ret)
+{
+	pthread_mutex_lock(&l->lock);
+	for (size_t i = 0; i < l->waiting.count; i++)
+		strv_add(ret, ((struct wish *)l->waiting.items[i])->claim);
+	pthread_mutex_unlock(&l->lock);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "operator/operator.h"
+
+/* What the loops share. */
+static inline struct operator* op_of(struct reconcile *r)
+{
+	return r->app;
+}
+
+/* Whether we may act. If not, the key comes again soon: we may lead by then. */
+bool op_leads(struct reconcile *r, int64_t *ret_epoch);
+
+/*
+ * Merge-patches the object as it was read: the patch (stolen) gets its resourceVersion, so that a
+ * decision on something old fails with -ESTALE. The cache learns the result; ret may be NULL.
+ */
+int op_patch(struct reconcile *r, const struct kind *kind, const json_t *object,
+	     const char *subresource, json_t *patch, json_t **ret);
+/* Without that finalizer; 0 too where the object is gone already. */
+int op_drop_finalizer(struct reconcile *r, const struct kind *kind, const json_t *object,
+		      const char *finalizer);
+/* The object's finalizers with one more or one less. New reference. */
+json_t *finalizers_with(const json_t *object, const char *finalizer);
+json_t *finalizers_without(const json_t *object, const char *finalizer);
+
+/* 0 and the object, 1 and NULL where it is not there, or -errno in r->error. Asks the API itself. */
+int op_get_live(struct reconcile *r, const struct kind *kind, const char *ns, const char *name,
+		json_t **ret);
+
+/* Has the status subresource's conditions as an array of its own, to be changed. New reference. */
+json_t *conditions_of(const json_t *object);
+
+/* The key of the system controller. */
+char *system_key(const struct operator* op);
+/* Asks for a look at the whole system soon: numbers have changed. Many such wishes make one look. */
+void system_soon(struct reconcile *r);
+
+/* ---- pools (pool.c) --------------------------------------------------------------------------- */
+bool pool_is_ours(const struct operator* op, const json_t *pool);
+/* Online, or at least able to serve. */
+bool pool_serves(const json_t *pool);
+
+/* How a worker reaches the pool; points into the pool's object. */
+#define POOL_HOSTS_MAX 64
+struct pool_access {
+	struct worker_pool pool;
+	const char *hosts[POOL_HOSTS_MAX + 1];
+};
+/* Those whose brick is online come first. */
+void pool_access(const json_t *pool, struct pool_access *ret);
+
+/* ---- volumes (pv.c) --------------------------------------------------------------------------- */
+bool pv_is_ours(const struct operator* op, const json_t *pv);
+/* "pvc-<uid>" of the claim; caller frees. */
+char *pv_name(const json_t *claim);
+/* The bytes that a claim asks for, or that a volume has; 0: not stated. */
+int64_t claim_bytes(const json_t *claim);
+int64_t pv_bytes(const json_t *pv);
+/* "namespace/name" of the volume's claimRef, NULL: none; caller frees. */
+char *pv_claim_key(const json_t *pv);
+/* The PersistentVolume of a claim in that pool. New reference. */
+json_t *pv_new(const struct operator* op, const json_t *claim, const json_t *class,
+	       const json_t *pool);
+
+/* ---- binding (bind.c) ------------------------------------------------------------------------- */
+/* A volume of the cache that a person made and that fits the claim: new reference, or NULL. */
+json_t *bind_candidate(struct reconcile *r, const json_t *claim);
+
+extern const struct controller SYSTEM_CONTROLLER, CLAIM_CONTROLLER, VOLUME_CONTROLLER,
+	BINDER_CONTROLLER;

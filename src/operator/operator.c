@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "operator/operator.h"
+
+#include "base/mem.h"
+#include "operator/ledger.h"
+#include "operator/op.h"
+#include "operator/system.h"
+
+const struct controller *const operator_controllers[] = {
+	&SYSTEM_CONTROLLER, &CLAIM_CONTROLLER, &VOLUME_CONTROLLER, &BINDER_CONTROLLER, NULL,
+};
+
+void operator_init(struct operator* op)
+{
+	op->ledger = ledger_new();
+	op->memory = memory_new();
+}
+
+void operator_done(struct operator* op)
+{
+	ledger_free(op->ledger);
+	memory_free(op->memory);
+	op->ledger = NULL;
+	op->memory = NULL;
+}
+
+/* What the system loop needs of these it reads live: the caches only tell it that something changed. */
+static void cut_to_metadata(json_t *object)
+{
+	json_object_del(object, "spec");
+	json_object_del(object, "status");
+}
+
+void operator_project(const struct kind *kind, json_t *object)
+{
+	json_t *meta = jget(object, "metadata");
+
+	json_object_del(meta, "managedFields");
+	json_object_del(meta, "ownerReferences");
+	json_object_del(jget(meta, "annotations"),
+			"kubectl.kubernetes.io/last-applied-configuration");
+	if (kind == &KIND_STORAGENODE || kind == &KIND_STORAGESTATUS)
+		cut_to_metadata(object);
+	else if (kind == &KIND_PV)
+		json_object_del(jget(object, "spec", "csi"), "volumeAttributes");
+	else if (kind == &KIND_PVC || kind == &KIND_STORAGEPOOL)
+		json_object_del(jget(object, "status"), "conditions");
+}

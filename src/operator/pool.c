@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/mem.h"
+#include "operator/op.h"
+
+bool pool_is_ours(const struct operator* op, const json_t *pool)
+{
+	return streq(object_label(pool, QM_LABEL_DEPLOYMENT), op->deployment) &&
+	       streq(object_namespace(pool), op->ns);
+}
+
+bool pool_serves(const json_t *pool)
+{
+	const char *phase = jstr(pool, "status", "phase");
+	return streq(phase, "Online") || streq(phase, "Degraded") || streq(phase, "Healing");
+}
+
+static bool brick_online(const json_t *pool, const char *id)
+{
+	size_t i;
+	json_t *b;
+	json_array_foreach (jget(pool, "status", "bricks"), i, b)
+		if (streq(jstr(b, "id"), id))
+			return jbool(b, "online");
+	return false;
+}
+
+static void add_host(struct pool_access *a, const char *host)
+{
+	size_t n = 0;
+	while (a->hosts[n] && !streq(a->hosts[n], host))
+		n++;
+	if (n < POOL_HOSTS_MAX)
+		a->hosts[n] = host;
+}
+
+void pool_access(const json_t *pool, struct pool_access *ret)
+{
+	size_t i;
+	json_t *b;
+
+	*ret = (struct pool_access){ .pool.name = object_name(pool) };
+	for (int online = 1; online >= 0; online--)
+		json_array_foreach (jget(pool, "spec", "bricks"), i, b)
+			if (jstr(b, "address") && brick_online(pool, jstr(b, "id")) == online)
+				add_host(ret, jstr(b, "address"));
+	ret->pool.hosts = ret->hosts;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/mem.h"
+#include "base/quantity.h"
+#include "operator/op.h"
+
+bool pv_is_ours(const struct operator* op, const json_t *pv)
+{
+	return streq(jstr(pv, "spec", "csi", "driver"), QM_DRIVER) &&
+	       streq(object_label(pv, QM_LABEL_DEPLOYMENT), op->deployment);
+}
+
+char *pv_name(const json_t *claim)
+{
+	return xasprintf("pvc-%s", object_uid(claim));
+}
+
+static int64_t bytes_of(const json_t *value)
+{
+	int64_t bytes = 0;
+	if (json_is_integer(value))
+		return json_integer_value(value);
+	if (!json_is_string(value) || quantity_parse(json_string_value(value), &bytes, NULL) < 0)
+		return 0;
+	return bytes;
+}
+
+int64_t claim_bytes(const json_t *claim)
+{
+	return bytes_of(jget(claim, "spec", "resources", "requests", "storage"));
+}
+
+int64_t pv_bytes(const json_t *pv)
+{
+	return bytes_of(jget(pv, "spec", "capacity", "storage"));
+}
+
+char *pv_claim_key(const json_t *pv)
+{
+	const char *ns = jstr(pv, "spec", "claimRef", "namespace"),
+		   *name = jstr(pv, "spec", "claimRef", "name");
+	return ns && name ? xasprintf("%s/%s", ns, name) : NULL;
+}
+
+/* The ConnectionInfo, flat, as hostvol reads it. */
+static json_t *connection(const char *name, const json_t *pool)
+{
+	struct pool_access access;
+	pool_access(pool, &access);
+
+	struct buf others = { 0 };
+	for (size_t i = 1; access.hosts[0] && access.hosts[i]; i++)
+		buf_printf(&others, "%s%s",
+			   i > 1 ? ":" : "backup-volfile-servers=", access.hosts[i]);
+	cleanup_free char *options = buf_take(&others);
+	cleanup_free char *export =
+		xasprintf("%s:/%s", access.hosts[0] ? access.hosts[0] : "", object_name(pool));
+	cleanup_free char *path = volume_path("subvol", name);
+	return json_pack("{s:s, s:s, s:s, s:s, s:s}", "driverVolumeType", "GLUSTERFS", "export",
+			 export, "name", path, "options", options, "volumeId", name);
+}
+
+static json_t *claim_ref(const json_t *claim)
+{
+	return json_pack("{s:s, s:s, s:s, s:s, s:s}", "apiVersion", "v1", "kind",
+			 "PersistentVolumeClaim", "namespace", object_namespace(claim), "name",
+			 object_name(claim), "uid", object_uid(claim));
+}
+
+static json_t *pv_metadata(const struct operator* op, const char *name, const json_t *class,
+			   const json_t *pool)
+{
+	json_t *meta = json_pack(
+		"{s:s, s:{s:s, s:s}, s:{s:s}, s:[s]}", "name", name, "labels", QM_LABEL_DEPLOYMENT,
+		op->deployment, QM_LABEL_POOL, object_name(pool), "annotations",
+		"pv.kubernetes.io/provisioned-by", QM_DRIVER, "finalizers", QM_FINALIZER_VOLUME);
+	const char *reclaim = object_annotation(class, QM_ANNOTATION_RECLAIM);
+	if (reclaim)
+		jset(meta, json_string(reclaim), "annotations", QM_ANNOTATION_RECLAIM);
+	return meta;
+}
+
+json_t *pv_new(const struct operator* op, const json_t *claim, const json_t *class,
+	       const json_t *pool)
+{
+	char size[QUANTITY_TEXT_MAX];
+	cleanup_free char *name = pv_name(claim);
+	cleanup_free char *handle = xasprintf("v1.%s.d.%s", object_name(pool), name);
+	const char *policy = jstr(class, "reclaimPolicy");
+
+	json_t *spec = json_pack(
+		"{s:{s:s}, s:O, s:s, s:s, s:s, s:o, s:{s:s, s:s, s:o}}", "capacity", "storage",
+		quantity_text(claim_bytes(claim), size), "accessModes",
+		jget(claim, "spec", "accessModes"), "persistentVolumeReclaimPolicy",
+		policy ? policy : "Delete", "storageClassName", object_name(class), "volumeMode",
+		"Filesystem", "claimRef", claim_ref(claim), "csi", "driver", QM_DRIVER,
+		"volumeHandle", handle, "volumeAttributes", connection(name, pool));
+	if (json_array_size(jget(class, "mountOptions")))
+		json_object_set(spec, "mountOptions", jget(class, "mountOptions"));
+	return json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind", "PersistentVolume",
+			 "metadata", pv_metadata(op, name, class, pool), "spec", spec);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/rand.h"
+#include "operator/op.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+/* A running operator: its own connections for the loops and for the lease. */
+struct process {
+	struct operator op;
+	struct kube_config config;
+	struct kube *kube, *lease_kube;
+	struct lease *lease;
+	struct runner *runner;
+	_Atomic(struct runner *) kicked; /* whom the lease's thread tells that we lead */
+};
+
+static bool leads(void *userdata, int64_t *ret_epoch)
+{
+	struct process *p = userdata;
+	return lease_held(p->lease, ret_epoch);
+}
+
+static void lease_changed(bool held, int64_t epoch, void *userdata)
+{
+	struct process *p = userdata;
+	struct runner *runner = atomic_load(&p->kicked);
+	log_info(held ? "leading, epoch %lld" : "not leading (epoch %lld)", (long long)epoch);
+	if (held && runner) {
+		cleanup_free char *key = system_key(&p->op);
+		runner_enqueue(runner, "system", key, 0);
+	}
+}
+
+static int connect_api(struct process *p, const struct operator_options *o, struct error *err)
+{
+	int rc = kube_config_load(o->kubeconfig, &p->config, err);
+	if (rc < 0)
+		return rc;
+	free(p->config.manager);
+	p->config.manager = xstrdup("quartermaster-operator");
+	rc = kube_connect(&p->config, &p->kube, err);
+	return rc < 0 ? rc : kube_connect(&p->config, &p->lease_kube, err);
+}
+
+static int start_lease(struct process *p, struct error *err)
+{
+	char host[64] = "?", unique[UUID_TEXT_MAX];
+	gethostname(host, sizeof(host) - 1);
+	cleanup_free char *name = xasprintf("operator-%s", p->op.deployment);
+	cleanup_free char *identity = xasprintf("%s_%d_%s", host, (int)getpid(), uuid_text(unique));
+	struct lease_options options = {
+		.kube = p->lease_kube,
+		.ns = p->op.ns,
+		.name = name,
+		.identity = identity,
+		.duration_s = 15,
+		.changed = lease_changed,
+		.userdata = p,
+	};
+	return lease_start(&options, &p->lease, err);
+}
+
+static int start(struct process *p, const struct operator_options *o, struct error *err)
+{
+	struct workers_options workers = { .program = o->worker_program,
+					   .log_dir = o->worker_log_dir };
+	int rc = connect_api(p, o, err);
+	if (rc == 0)
+		rc = workers_start(&workers, &p->op.workers, err);
+	if (rc == 0)
+		rc = start_lease(p, err);
+	if (rc < 0)
+		return rc;
+	struct runner_options options = {
+		.kube = p->kube,
+		.controllers = operator_controllers,
+		.project = operator_project,
+		.app = &p->op,
+	};
+	rc = runner_start(&options, &p->runner, err);
+	if (rc < 0)
+		return rc;
+	/* the first look creates the StorageStatus: nothing else would ask for it */
+	cleanup_free char *key = system_key(&p->op);
+	atomic_store(&p->kicked, p->runner);
+	runner_enqueue(p->runner, "system", key, 0);
+	return 0;
+}
+
+static void stop(struct process *p)
+{
+	atomic_store(&p->kicked, NULL);
+	if (p->runner)
+		runner_stop(p->runner);
+	if (p->lease)
+		lease_stop(p->lease, true);
+	if (p->op.workers)
+		p->op.workers->ops->free(p->op.workers);
+	kube_free(p->lease_kube);
+	kube_free(p->kube);
+	kube_config_done(&p->config);
+	operator_done(&p->op);
+}
+
+int operator_run(const struct operator_options *o, struct error *err)
+{
+	struct process p = { .op = {
+				     .deployment = o->deployment,
+				     .ns = o->ns,
+				     .type = o->type,
+				     .volume_type = o->volume_type,
+				     .overcommit = o->overcommit,
+				     .reclaim = o->reclaim,
+				     .binder = o->binder,
+				     .platform = o->platform,
+				     .leads = leads,
+				     .leads_userdata = &p,
+			     } };
+	sigset_t ends;
+	int sig;
+
+	/* blocked before any thread exists, so that only sigwait sees them */
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGINT);
+	pthread_sigmask(SIG_BLOCK, &ends, NULL);
+	signal(SIGPIPE, SIG_IGN);
+
+	operator_init(&p.op);
+	int rc = start(&p, o, err);
+	if (rc == 0) {
+		log_info("operator of deployment %s/%s runs", o->ns, o->deployment);
+		sigwait(&ends, &sig);
+		log_info("ending on %s", strsignal(sig));
+	}
+	stop(&p);
+	return rc;
+}

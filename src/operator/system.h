@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "operator/op.h"
+#include "systems/glusterfs/plan.h"
+
+/*
+ * One look at the whole deployment: what the API has (read live, since a stale view could give one
+ * device to two pools), the plan that follows from it, and what came of carrying it out.
+ */
+struct system {
+	struct reconcile *r;
+	struct operator* op;
+	int64_t epoch;
+	json_t *status; /* the StorageStatus */
+	json_t *nodes; /* array: StorageNodes of this deployment */
+	json_t *ambiguous; /* array: those of which nobody knows whose they are */
+	json_t *deployments; /* array: names of all deployments of this type in the namespace */
+	json_t *pools; /* array: StoragePools of this deployment */
+	struct plan_output plan;
+	json_t *phases; /* object: each node's phase as it is stored; in `nodes` it is as we know better */
+	json_t *problems; /* array of strings: what is wrong and what to do */
+};
+
+void system_problem(struct system *s, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* What of `wanted` (an object) differs from `have`, as a merge patch; NULL: nothing. New reference. */
+json_t *merge_diff(const json_t *have, const json_t *wanted);
+/* The findings about one node as text, those with one of the reasons (ended by NULL); caller frees, NULL: none. */
+char *findings_text(const struct system *s, const char *node, const char *const *reasons);
+
+/* system_node.c: before planning (adopting, machines, who is offline), and after it. */
+int nodes_prepare(struct system *s);
+int nodes_finish(struct system *s);
+
+/* system_pool.c */
+int pools_apply(struct system *s);
+/* object: pool's name to its number of volumes. New reference. */
+json_t *pools_volumes(const struct system *s);
+
+/* system_status.c */
+int status_get(struct system *s);
+/* Writes that a plan is about to be carried out, with the version that was read: of two operators one fails. */
+int status_fence(struct system *s);
+int status_write(struct system *s);
+
+/* ---- what is remembered between looks, and may be forgotten -------------------------------------- */
+struct memory *memory_new(void);
+void memory_free(struct memory *m);
+struct node_memory {
+	char *uid; /* first: struct keyed */
+	char *heartbeat; /* the last that was seen, */
+	int64_t heard_ms; /* and when (our own clock: those of nodes may differ) */
+	int64_t ensured_ms; /* when the platform was last asked to run its agent; 0: never */
+	int64_t ensured_generation;
+};
+struct node_memory *memory_node(struct memory *m, const char *uid);

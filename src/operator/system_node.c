@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/mem.h"
+#include "operator/ledger.h"
+#include "operator/system.h"
+
+#include <errno.h>
+
+#define ENSURE_AGAIN_MS 60000
+#define REMOVE_AGAIN_MS 500
+
+/* ---- before planning --------------------------------------------------------------------------- */
+
+/* Ours from now on: by its label even when another deployment comes, by its finalizer until it is empty. */
+static int adopt(struct system *s, json_t *node)
+{
+	json_t *adopted = NULL;
+	if (object_deleting(node) || (object_has_finalizer(node, QM_FINALIZER_NODE) &&
+				      object_label(node, QM_LABEL_DEPLOYMENT)))
+		return 0;
+	int rc = op_patch(s->r, &KIND_STORAGENODE, node, NULL,
+			  json_pack("{s:{s:{s:s}, s:o}}", "metadata", "labels", QM_LABEL_DEPLOYMENT,
+				    s->op->deployment, "finalizers",
+				    finalizers_with(node, QM_FINALIZER_NODE)),
+			  &adopted);
+	if (rc == 0)
+		json_object_update(node, adopted);
+	json_decref(adopted);
+	return rc;
+}
+
+/* An agent that has nothing new to report still renews its own lease, node-<name>. NULL: nothing heard. */
+static char *heartbeat_of(struct system *s, const json_t *node)
+{
+	cleanup_free char *name = xasprintf("node-%s", object_name(node));
+	cleanup_json json_t *lease = NULL;
+	const char *reported = jstr(node, "status", "agent", "heartbeat"), *renewed;
+
+	if (!reported)
+		return NULL;
+	int rc = kube_get(s->r->kube, &KIND_LEASE, object_namespace(node), name, &lease, NULL);
+	if (rc < 0 && rc != -ENOENT)
+		return NULL;
+	renewed = jstr(lease, "spec", "renewTime");
+	return xasprintf("%s %s", reported, renewed ? renewed : "");
+}
+
+/* Offline: its agent was heard of, and not for a while. Only a new heartbeat ends that. */
+static void note_heartbeat(struct system *s, json_t *node)
+{
+	struct node_memory *m = memory_node(s->op->memory, object_uid(node));
+	cleanup_free char *heartbeat = heartbeat_of(s, node);
+	bool was_offline = streq(jstr(node, "status", "phase"), "Offline");
+	int64_t now = clock_mono_ms(s->r->clock);
+
+	if (!heartbeat)
+		return;
+	if (!streq(heartbeat, m->heartbeat)) {
+		bool first = !m->heartbeat;
+		free(m->heartbeat);
+		m->heartbeat = xstrdup(heartbeat);
+		m->heard_ms = first && was_offline ? now - NODE_OFFLINE_MS : now;
+	}
+	bool offline = now - m->heard_ms >= NODE_OFFLINE_MS;
+	if (offline != was_offline)
+		jset(node, json_string(offline ? "Offline" : "Pending"), "status", "phase");
+}
+
+int nodes_prepare(struct system *s)
+{
+	size_t i;
+	json_t *node;
+	json_array_foreach (s->nodes, i, node) {
+		int rc = adopt(s, node);
+		if (rc < 0)
+			return rc;
+		if (jget(node, "status", "phase"))
+			json_object_set(s->phases, object_name(node),
+					jget(node, "status", "phase"));
+		note_heartbeat(s, node);
+	}
+	return 0;
+}
+
+/* ---- what is said about a node ----------------------------------------------------------------- */
+
+struct verdict {
+	struct system *s;
+	const json_t *node, *plan;
+	json_t *conditions;
+	char *machine; /* owned */
+	bool well;
+};
+
+static void condition(struct verdict *v, const char *type, bool status, const char *reason,
+		      const char *message)
+{
+	condition_set(v->conditions, type, status, reason, message,
+		      jint(v->node, "metadata", "generation"), clock_wall_ms(v->s->r->clock));
+	v->well = v->well && status;
+}
+
+/* A condition that is True unless there are findings of those kinds. */
+static void condition_unless(struct verdict *v, const char *type, const char *const *reasons,
+			     const char *reason)
+{
+	cleanup_free char *text = findings_text(v->s, object_name(v->node), reasons);
+	condition(v, type, !text, text ? reason : "AsDeclared", text ? text : "as declared");
+}
+
+static void judge_machine(struct verdict *v)
+{
+	struct operator* op = v->s->op;
+	const char *known = jstr(v->node, "status", "nodeName");
+	struct error err = ERROR_INIT;
+
+	if (known &&
+	    (object_deleting(v->node) || jint(v->node, "status", "observedGeneration") ==
+						 jint(v->node, "metadata", "generation"))) {
+		v->machine = xstrdup(known);
+		return;
+	}
+	int rc = op->platform->ops->machine(op->platform, v->node, &v->machine, &err);
+	if (rc == 0 && known && !streq(known, v->machine) &&
+	    json_array_size(jget(v->plan, "bricks"))) {
+		cleanup_free char *text = xasprintf(
+			"the node's bricks are on machine %s, so it stays there instead of %s; "
+			"empty it first, or set the old nodeSelector",
+			known, v->machine);
+		condition(v, "MachineFound", false, "MachineChanged", text);
+		free(v->machine);
+		v->machine = xstrdup(known);
+		return;
+	}
+	if (rc < 0 && known)
+		v->machine = xstrdup(known);
+	condition(v, "MachineFound", rc == 0,
+		  rc == 0	    ? "Found"
+		  : rc == -ENOTUNIQ ? "Several"
+				    : "None",
+		  rc == 0 ? v->machine : error_text(&err, rc));
+}
+
+static void judge_agent(struct verdict *v)
+{
+	const json_t *agent = jget(v->node, "status", "agent");
+	const char *message = jstr(agent, "glusterd", "message");
+
+	if (!agent)
+		condition(v, "AgentReady", false, "NotReported", "its agent has not reported yet");
+	else if (streq(jstr(v->node, "status", "phase"), "Offline"))
+		condition(v, "AgentReady", false, "Offline",
+			  "its agent has not been heard of for 40 s; is the machine up, and does "
+			  "it reach the API?");
+	else if (!jbool(agent, "glusterd", "running"))
+		condition(v, "AgentReady", false, "GlusterdDown",
+			  message && *message ? message : "glusterd does not run");
+	else
+		condition(v, "AgentReady", true, "Running", "agent and glusterd run");
+}
+
+static bool bricks_online(const struct verdict *v)
+{
+	size_t i;
+	json_t *b;
+	json_array_foreach (jget(v->node, "status", "agent", "bricks"), i, b)
+		if (!jbool(b, "mounted") || json_is_false(json_object_get(b, "online")))
+			return false;
+	return true;
+}
+
+static const char *phase_of(const struct verdict *v)
+{
+	if (object_deleting(v->node))
+		return "Emptying";
+	if (streq(jstr(v->node, "status", "phase"), "Offline"))
+		return "Offline";
+	if (!v->machine || !jstr(v->plan, "address") || !jget(v->node, "status", "agent"))
+		return "Pending";
+	if (jbool(v->node, "spec", "maintenance"))
+		return "Maintenance";
+	return v->well && bricks_online(v) ? "Ready" : "Degraded";
+}
+
+/* Pools that still need a node that is to go, and the claims in them. */
+static char *held_text(const struct system *s, const json_t *node, const json_t *plan)
+{
+	static const char *const held[] = { "Held", "Moving", NULL };
+	cleanup_free char *why = findings_text(s, object_name(node), held);
+	struct strv claims = { 0 }, pools = { 0 };
+	struct buf text = { 0 };
+	size_t i;
+	json_t *b;
+
+	json_array_foreach (jget(plan, "bricks"), i, b) {
+		const char *pool = jstr(b, "pool");
+		if (!pool || strv_contains(&pools, pool))
+			continue;
+		strv_add(&pools, pool);
+		ledger_claims(s->op->ledger, pool, claims.count + 3, &claims);
+	}
+	buf_printf(&text, "%s", why ? why : "its bricks are still part of a pool");
+	for (size_t k = 0; k < claims.count; k++)
+		buf_printf(&text, "%s%s", k ? ", " : " (claims there: ", claims.items[k]);
+	if (claims.count)
+		buf_puts(&text, ")");
+	strv_done(&claims);
+	strv_done(&pools);
+	return buf_take(&text);
+}
+
+/* Everything that we say about a node; the caller owns it. */
+static json_t *wanted_status(struct verdict *v)
+{
+	static const char *const address[] = { "NoAddress", "AddressConflict", "AddressChanged",
+					       NULL };
+	static const char *const devices[] = { "Refused", "Missing", "Failed", "Conflict", NULL };
+
+	judge_machine(v);
+	condition_unless(v, "AddressAccepted", address, "Refused");
+	condition_unless(v, "DevicesAccepted", devices, "Refused");
+	judge_agent(v);
+	if (object_deleting(v->node)) {
+		bool empty = !json_array_size(jget(v->plan, "bricks"));
+		cleanup_free char *text = held_text(v->s, v->node, v->plan);
+		condition(v, "Emptied", empty, empty ? "Empty" : "Held",
+			  empty ? "no pool needs it" : text);
+	}
+	return json_pack("{s:I, s:s*, s:s*, s:s, s:O, s:O}", "observedGeneration",
+			 (json_int_t)jint(v->node, "metadata", "generation"), "nodeName",
+			 v->machine, "address", jstr(v->plan, "address"), "phase", phase_of(v),
+			 "conditions", v->conditions, "plan", v->plan);
+}
+
+/* Of the status, the fields that are the operator's. */
+static json_t *own_fields(const struct system *s, const json_t *node)
+{
+	static const char *const keys[] = { "observedGeneration", "nodeName", "address",
+					    "conditions", "plan" };
+	json_t *own = json_object();
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (jget(node, "status", keys[i]))
+			json_object_set(own, keys[i], jget(node, "status", keys[i]));
+	if (jget(s->phases, object_name(node)))
+		json_object_set(own, "phase", jget(s->phases, object_name(node)));
+	return own;
+}
+
+/* ---- after planning ---------------------------------------------------------------------------- */
+
+/* The node's object as the platform is to see it: with the address that is in force. */
+static json_t *for_platform(const json_t *node)
+{
+	json_t *copy = json_deep_copy(node);
+	const char *address = jstr(node, "status", "address");
+	json_t *ips = jget(copy, "spec", "storageNetwork", "ips");
+	if (address && json_array_size(ips))
+		json_array_set_new(ips, 0, json_string(address));
+	return copy;
+}
+
+/* The platform keeps agents running; it is asked again only now and then, or when something has changed. */
+static void ensure_agent(struct system *s, const json_t *node)
+{
+	struct node_memory *m = memory_node(s->op->memory, object_uid(node));
+	int64_t now = clock_mono_ms(s->r->clock), generation = jint(node, "metadata", "generation");
+	struct error err = ERROR_INIT;
+
+	if (!jstr(node, "status", "nodeName") || !jstr(node, "status", "address"))
+		return;
+	bool silent =
+		!jget(node, "status", "agent") || streq(jstr(node, "status", "phase"), "Offline");
+	int64_t wait = silent ? ENSURE_AGAIN_MS / 6 : ENSURE_AGAIN_MS;
+	if (m->ensured_ms && m->ensured_generation == generation && now - m->ensured_ms < wait)
+		return;
+	cleanup_json json_t *seen = for_platform(node);
+	int rc = s->op->platform->ops->agent_ensure(s->op->platform, seen, &err);
+	if (rc < 0) {
+		system_problem(s, "the agent of node %s cannot be run: %s", object_name(node),
+			       error_text(&err, rc));
+		s->r->again_ms = ENSURE_AGAIN_MS / 12;
+		return;
+	}
+	m->ensured_ms = now;
+	m->ensured_generation = generation;
+}
+
+/* A deleted node goes when no pool needs it and its agent has let go of its bricks (or is no more). */
+static int end_node(struct system *s, const json_t *node)
+{
+	const json_t *plan = jget(s->plan.node_plans, object_name(node));
+	struct node_memory *m = memory_node(s->op->memory, object_uid(node));
+	bool silent = !jget(node, "status", "agent") ||
+		      (m->heartbeat && clock_mono_ms(s->r->clock) - m->heard_ms >= NODE_OFFLINE_MS);
+
+	if (json_array_size(jget(plan, "bricks")) ||
+	    (json_array_size(jget(plan, "release")) && !silent))
+		return 0;
+	cleanup_json json_t *seen = for_platform(node);
+	int rc = s->op->platform->ops->agent_remove(s->op->platform, seen, &s->r->error);
+	if (rc > 0)
+		s->r->again_ms = REMOVE_AGAIN_MS;
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
+	return op_drop_finalizer(s->r, &KIND_STORAGENODE, node, QM_FINALIZER_NODE);
+}
+
+static int finish_node(struct system *s, json_t *node)
+{
+	struct verdict v = { .s = s,
+			     .node = node,
+			     .plan = jget(s->plan.node_plans, object_name(node)),
+			     .conditions = conditions_of(node),
+			     .well = true };
+	cleanup_json json_t *wanted = wanted_status(&v), *have = own_fields(s, node), *newer = NULL;
+	json_t *diff = merge_diff(have, wanted);
+	int rc = 0;
+
+	json_decref(v.conditions);
+	free(v.machine);
+	if (diff) {
+		rc = op_patch(s->r, &KIND_STORAGENODE, node, "status",
+			      json_pack("{s:o}", "status", diff), &newer);
+		if (rc == 0)
+			json_object_update(node, newer);
+	}
+	if (rc < 0)
+		return rc == -ENOENT ? 0 : rc;
+	if (object_deleting(node))
+		return end_node(s, node);
+	ensure_agent(s, node);
+	return 0;
+}
+
+/* Nodes that could belong to several deployments: the first of them, by name, says so. */
+static int mark_ambiguous(struct system *s)
+{
+	size_t i;
+	json_t *o;
+	json_array_foreach (s->deployments, i, o)
+		if (strcmp(json_string_value(o), s->op->deployment) < 0)
+			return 0;
+	json_array_foreach (s->ambiguous, i, o) {
+		cleanup_json json_t *conditions = conditions_of(o);
+		if (!condition_set(conditions, "Ambiguous", true, "SeveralDeployments",
+				   "several deployments of this type are in the namespace; label "
+				   "the node with " QM_LABEL_DEPLOYMENT "=NAME",
+				   jint(o, "metadata", "generation"), clock_wall_ms(s->r->clock)))
+			continue;
+		int rc = op_patch(s->r, &KIND_STORAGENODE, o, "status",
+				  json_pack("{s:{s:O}}", "status", "conditions", conditions), NULL);
+		if (rc < 0 && rc != -ENOENT)
+			return rc;
+	}
+	return 0;
+}
+
+int nodes_finish(struct system *s)
+{
+	size_t i;
+	json_t *node;
+	int rc = mark_ambiguous(s);
+
+	for (i = 0; rc == 0 && i < json_array_size(s->nodes); i++) {
+		node = json_array_get(s->nodes, i);
+		rc = finish_node(s, node);
+	}
+	json_array_foreach (s->nodes, i, node) {
+		const char *phase = jstr(node, "status", "phase");
+		if (streq(phase, "Offline") || streq(phase, "Degraded") || streq(phase, "Emptying"))
+			system_problem(s,
+				       "node %s is %s; see: quartermaster describe storagenode %s",
+				       object_name(node), phase, object_name(node));
+	}
+	return rc;
+}

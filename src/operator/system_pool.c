@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/mem.h"
+#include "operator/ledger.h"
+#include "operator/system.h"
+
+#include <errno.h>
+
+static json_t *pool_named(const struct system *s, const char *name)
+{
+	size_t i;
+	json_t *p;
+	json_array_foreach (s->pools, i, p)
+		if (streq(object_name(p), name))
+			return p;
+	return NULL;
+}
+
+json_t *pools_volumes(const struct system *s)
+{
+	json_t *volumes = json_object(), *p;
+	size_t i;
+	json_array_foreach (s->pools, i, p)
+		json_object_set_new(volumes, object_name(p),
+				    json_integer(ledger_count(s->op->ledger, object_name(p))));
+	return volumes;
+}
+
+/* ---- is it empty? ------------------------------------------------------------------------------ */
+
+/*
+ * A pool may be destroyed when nothing is promised of it and nothing lies in it: a volume that was
+ * retained or archived has no PersistentVolume, and yet somebody wanted to keep it. 1: it may; 0: not.
+ */
+static int may_destroy(struct system *s, const json_t *pool)
+{
+	const char *name = object_name(pool);
+	cleanup_json json_t *found = NULL;
+	struct workers *workers = s->op->workers;
+
+	if (!ledger_close(s->op->ledger, name)) {
+		system_problem(s, "pool %s is to go, but holds %d volumes; delete their claims",
+			       name, ledger_count(s->op->ledger, name));
+		return 0;
+	}
+	if (!jstr(pool, "status", "volumeId") ||
+	    streq(object_annotation(pool, QM_ANNOTATION_DISCARD), "true"))
+		return 1;
+	struct pool_access access;
+	pool_access(pool, &access);
+	int rc = workers->ops->list(workers, &access.pool, &found, &s->r->error);
+	if (rc == 0 && json_array_size(found) == 0)
+		return 1;
+	if (rc == 0)
+		system_problem(
+			s,
+			"pool %s is to go, but %zu directories of volumes without a "
+			"PersistentVolume lie in it (%s and so "
+			"on, retained or archived); remove them, or annotate the StoragePool "
+			"with " QM_ANNOTATION_DISCARD "=true to lose them",
+			name, json_array_size(found), jstr(json_array_get(found, 0), "name"));
+	else
+		system_problem(
+			s,
+			"pool %s is to go, but whether it is empty cannot be seen: %s; bring its "
+			"nodes back, or annotate the "
+			"StoragePool with " QM_ANNOTATION_DISCARD "=true to lose what is in it",
+			name, error_text(&s->r->error, rc));
+	ledger_reopen(s->op->ledger, name);
+	s->r->error = ERROR_INIT;
+	return 0;
+}
+
+/* ---- carrying out ------------------------------------------------------------------------------ */
+
+static int create_pool(struct system *s, const json_t *p)
+{
+	cleanup_json json_t *made = NULL;
+	cleanup_json json_t *pool =
+		json_pack("{s:s, s:s, s:{s:s, s:s, s:{s:s, s:s}, s:[s]}, s:O}", "apiVersion",
+			  "coreos.com/v1", "kind", "StoragePool", "metadata", "name",
+			  jstr(p, "name"), "namespace", s->op->ns, "labels", QM_LABEL_DEPLOYMENT,
+			  s->op->deployment, QM_LABEL_CLUSTER, jstr(p, "spec", "cluster"),
+			  "finalizers", QM_FINALIZER_POOL, "spec", jget(p, "spec"));
+	int rc = kube_create(s->r->kube, &KIND_STORAGEPOOL, pool, &made, &s->r->error);
+	if (rc < 0)
+		return rc;
+	reader_learned(s->r->cache, &KIND_STORAGEPOOL, made);
+	json_array_append(s->pools, made);
+	event_record(s->r->kube, &KIND_STORAGESTATUS, s->status, "quartermaster", false,
+		     "PoolPlanned", "pool %s is made of %zu bricks", jstr(p, "name"),
+		     json_array_size(jget(p, "spec", "bricks")));
+	return 0;
+}
+
+static int change_pool(struct system *s, const json_t *p)
+{
+	json_t *pool = pool_named(s, jstr(p, "name")), *changed = NULL;
+	json_t *diff = merge_diff(jget(pool, "spec"), jget(p, "spec"));
+	if (!diff)
+		return 0;
+	int rc = op_patch(s->r, &KIND_STORAGEPOOL, pool, NULL, json_pack("{s:o}", "spec", diff),
+			  &changed);
+	if (rc < 0)
+		return rc;
+	json_object_update(pool, changed);
+	json_decref(changed);
+	return 0;
+}
+
+static int delete_pool(struct system *s, const json_t *p)
+{
+	json_t *pool = pool_named(s, jstr(p, "name"));
+	if (object_deleting(pool))
+		return 0;
+	int rc = may_destroy(s, pool);
+	if (rc <= 0)
+		return rc;
+	struct kube_delete_options options = { .uid = object_uid(pool),
+					       .resource_version = object_version(pool) };
+	rc = kube_delete(s->r->kube, &KIND_STORAGEPOOL, s->op->ns, object_name(pool), &options,
+			 &s->r->error);
+	if (rc < 0 && rc != -ENOENT)
+		return rc;
+	event_record(s->r->kube, &KIND_STORAGESTATUS, s->status, "quartermaster", false,
+		     "PoolGivenUp", "pool %s: %s", object_name(pool), jstr(p, "why"));
+	return 0;
+}
+
+static bool volume_is_gone(const json_t *pool)
+{
+	if (streq(jstr(pool, "status", "phase"), "Deleted"))
+		return true;
+	return json_is_array(jget(pool, "status", "bricks")) &&
+	       !json_array_size(jget(pool, "status", "bricks")) &&
+	       jint(pool, "status", "observedGeneration") >= jint(pool, "metadata", "generation");
+}
+
+/*
+ * A pool that is being deleted, by us or by a person. Agents destroy its volume only after we have
+ * put down that it is empty; until then it goes on serving.
+ */
+static int finish_deletion(struct system *s, const json_t *pool)
+{
+	if (!object_has_finalizer(pool, QM_FINALIZER_POOL))
+		return 0;
+	if (!object_annotation(pool, QM_ANNOTATION_EMPTY)) {
+		int rc = may_destroy(s, pool);
+		if (rc <= 0)
+			return rc;
+		return op_patch(s->r, &KIND_STORAGEPOOL, pool, NULL,
+				json_pack("{s:{s:{s:s}}}", "metadata", "annotations",
+					  QM_ANNOTATION_EMPTY, "true"),
+				NULL);
+	}
+	if (!volume_is_gone(pool))
+		return 0;
+	return op_drop_finalizer(s->r, &KIND_STORAGEPOOL, pool, QM_FINALIZER_POOL);
+}
+
+int pools_apply(struct system *s)
+{
+	size_t i;
+	json_t *p;
+	bool fenced = false;
+
+	json_array_foreach (s->plan.pools, i, p) {
+		const char *action = jstr(p, "action");
+		int rc = 0;
+		if (streq(action, "keep"))
+			continue;
+		if (!fenced)
+			rc = status_fence(s);
+		fenced = true;
+		if (rc == 0 && streq(action, "create"))
+			rc = create_pool(s, p);
+		else if (rc == 0 && streq(action, "change"))
+			rc = change_pool(s, p);
+		else if (rc == 0 && streq(action, "delete"))
+			rc = delete_pool(s, p);
+		if (rc < 0)
+			return rc;
+	}
+	json_array_foreach (s->pools, i, p) {
+		int rc = object_deleting(p) ? finish_deletion(s, p) : 0;
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/mem.h"
+#include "operator/ledger.h"
+#include "operator/system.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* ---- the object -------------------------------------------------------------------------------- */
+
+static int create_status(struct system *s)
+{
+	cleanup_json json_t *o = json_pack(
+		"{s:s, s:s, s:{s:s, s:s, s:{s:s}}, s:{s:s, s:s, s:[]}}", "apiVersion",
+		"coreos.com/v1", "kind", "StorageStatus", "metadata", "name", s->op->deployment,
+		"namespace", s->op->ns, "labels", QM_LABEL_DEPLOYMENT, s->op->deployment, "spec",
+		"type", s->op->type, "status", "OFFLINE", "storageNodes");
+	return kube_create(s->r->kube, &KIND_STORAGESTATUS, o, &s->status, &s->r->error);
+}
+
+int status_get(struct system *s)
+{
+	int rc = op_get_live(s->r, &KIND_STORAGESTATUS, s->op->ns, s->op->deployment, &s->status);
+	if (rc == 1)
+		rc = create_status(s);
+	if (rc < 0)
+		return rc;
+	if (!streq(jstr(s->status, "spec", "type"), s->op->type))
+		return error_set(&s->r->error, EINVAL,
+				 "StorageStatus %s/%s is there, for type %s; give this deployment "
+				 "another name",
+				 s->op->ns, s->op->deployment, jstr(s->status, "spec", "type"));
+	return 0;
+}
+
+/* Puts the newer version in place of the one that was read. */
+static int patch_status(struct system *s, const char *subresource, json_t *patch)
+{
+	json_t *newer = NULL;
+	int rc = op_patch(s->r, &KIND_STORAGESTATUS, s->status, subresource, patch, &newer);
+	if (rc < 0)
+		return rc;
+	json_decref(s->status);
+	s->status = newer;
+	return 0;
+}
+
+int status_fence(struct system *s)
+{
+	const char *last = object_annotation(s->status, QM_ANNOTATION_FENCE);
+	const char *dot = last ? strchr(last, '.') : NULL;
+	long long count = dot ? strtoll(dot + 1, NULL, 10) : 0;
+	cleanup_free char *next = xasprintf("%lld.%lld", (long long)s->epoch, count + 1);
+	return patch_status(
+		s, NULL,
+		json_pack("{s:{s:{s:s}}}", "metadata", "annotations", QM_ANNOTATION_FENCE, next));
+}
+
+/* ---- the class --------------------------------------------------------------------------------- */
+
+/*
+ * Submitted when the system comes ONLINE. One that is there stays as it is: a person may have made
+ * it the default, or labelled it.
+ */
+static int submit_class(struct system *s)
+{
+	bool archive = streq(s->op->reclaim, "archive");
+	const char *policy = archive ? "Delete" : s->op->reclaim;
+	cleanup_json json_t *there = NULL;
+	cleanup_json json_t *class = json_pack(
+		"{s:s, s:s, s:{s:s, s:{s:s}}, s:s, s:{s:s, s:s}, s:s, s:s}", "apiVersion",
+		"storage.k8s.io/v1", "kind", "StorageClass", "metadata", "name", s->op->deployment,
+		"labels", QM_LABEL_DEPLOYMENT, s->op->deployment, "provisioner", QM_DRIVER,
+		"parameters", "deployment", s->op->deployment, "namespace", s->op->ns,
+		"reclaimPolicy", policy, "volumeBindingMode", "Immediate");
+	if (archive)
+		jset(class, json_string("archive"), "metadata", "annotations",
+		     QM_ANNOTATION_RECLAIM);
+
+	int rc = op_get_live(s->r, &KIND_STORAGECLASS, NULL, s->op->deployment, &there);
+	if (rc == 1) {
+		rc = kube_create(s->r->kube, &KIND_STORAGECLASS, class, &there, &s->r->error);
+		if (rc == 0)
+			reader_learned(s->r->cache, &KIND_STORAGECLASS, there);
+		return rc == -EEXIST ? 0 : rc;
+	}
+	if (rc == 0 && (!streq(jstr(there, "provisioner"), QM_DRIVER) ||
+			!streq(jstr(there, "parameters", "deployment"), s->op->deployment)))
+		system_problem(
+			s,
+			"StorageClass %s is there, but is not ours: its claims go elsewhere; "
+			"delete or rename it",
+			s->op->deployment);
+	return rc;
+}
+
+/* ---- what it says ------------------------------------------------------------------------------ */
+
+static json_t *names_in(const json_t *objects, const char *cluster, const char *where)
+{
+	json_t *names = json_array(), *o;
+	size_t i;
+	json_array_foreach ((json_t *)objects, i, o) {
+		const char *own = streq(where, "plan") ? jstr(o, "status", "plan", "cluster")
+						       : jstr(o, "spec", "cluster");
+		if (!cluster || streq(own, cluster))
+			json_array_append_new(names, json_string(object_name(o)));
+	}
+	return names;
+}
+
+static json_t *clusters(const struct system *s)
+{
+	json_t *list = json_array(), *plan, *c;
+	const char *node;
+	size_t i;
+
+	json_object_foreach (s->plan.node_plans, node, plan) {
+		const char *name = jstr(plan, "cluster");
+		bool known = false;
+		json_array_foreach (list, i, c)
+			known = known || streq(jstr(c, "name"), name);
+		if (!known)
+			json_array_append_new(list,
+					      json_pack("{s:s, s:o, s:o}", "name", name, "nodes",
+							names_in(s->nodes, name, "plan"), "pools",
+							names_in(s->pools, name, "spec")));
+	}
+	return list;
+}
+
+static int serving(const struct system *s)
+{
+	int count = 0;
+	size_t i;
+	json_t *p;
+	json_array_foreach (s->pools, i, p)
+		count += pool_serves(p);
+	return count;
+}
+
+static json_t *wanted_spec(const struct system *s, bool online)
+{
+	return json_pack("{s:s, s:s, s:o, s:{s:s, s:f, s:o}}", "type", s->op->type, "status",
+			 online ? "ONLINE" : "OFFLINE", "storageNodes",
+			 names_in(s->nodes, NULL, "spec"), "glusterfs", "volumeType",
+			 s->op->volume_type, "overcommit", s->op->overcommit, "clusters",
+			 clusters(s));
+}
+
+static void pool_problems(struct system *s)
+{
+	size_t i;
+	json_t *p;
+	json_array_foreach (s->pools, i, p) {
+		const char *phase = jstr(p, "status", "phase"),
+			   *message = jstr(p, "status", "message");
+		if (!streq(phase, "Online") && !object_deleting(p))
+			system_problem(s, "pool %s is %s%s%s", object_name(p),
+				       phase ? phase : "being made",
+				       message && *message ? ": " : "", message ? message : "");
+	}
+}
+
+static void finding_problems(struct system *s)
+{
+	static const char *const worth[] = { "NoAddress", "AddressConflict", "AddressChanged",
+					     "Refused",	  "Missing",	     "Failed",
+					     "Held",	  "Conflict",	     NULL };
+	size_t i, k;
+	json_t *f;
+	json_array_foreach (s->plan.findings, i, f)
+		for (k = 0; worth[k]; k++)
+			if (streq(jstr(f, "reason"), worth[k]))
+				system_problem(s, "%s", jstr(f, "message"));
+}
+
+/* The first few problems in one line. */
+static char *problems_text(const struct system *s)
+{
+	struct buf text = { 0 };
+	size_t count = json_array_size(s->problems), shown = count > 4 ? 3 : count;
+	for (size_t i = 0; i < shown; i++)
+		buf_printf(&text, "%s%s", i ? "; " : "",
+			   json_string_value(json_array_get(s->problems, i)));
+	if (shown < count)
+		buf_printf(&text, "; and %zu more", count - shown);
+	return buf_take(&text);
+}
+
+/* Why there is no pool that serves. */
+static char *offline_text(const struct system *s)
+{
+	struct volume_type type = { 0 };
+	size_t nodes = json_array_size(s->nodes);
+	volume_type_parse(s->op->volume_type, &type, NULL);
+
+	if (!nodes)
+		return xasprintf("no StorageNode yet: %s needs %d nodes with a free device each",
+				 s->op->volume_type, type.bricks);
+	if (json_array_size(s->pools))
+		return xasprintf("no pool serves");
+	return xasprintf("%zu StorageNodes, but no pool can be made of them yet: %s needs %d nodes "
+			 "with a free device each",
+			 nodes, s->op->volume_type, type.bricks);
+}
+
+static json_t *conditions(struct system *s, int serves, char **ret_message)
+{
+	json_t *list = conditions_of(s->status);
+	int64_t generation = jint(s->status, "metadata", "generation"),
+		now = clock_wall_ms(s->r->clock);
+	cleanup_free char *wrong = problems_text(s);
+	bool degraded = json_array_size(s->problems) > 0;
+	char *message =
+		serves ? xasprintf("%d of %zu pools serve", serves, json_array_size(s->pools))
+		       : offline_text(s);
+
+	condition_set(list, "Online", serves > 0,
+		      serves			  ? "PoolsServe"
+		      : json_array_size(s->pools) ? "NoPoolServes"
+						  : "WaitingForNodes",
+		      message, generation, now);
+	condition_set(list, "Degraded", degraded, degraded ? "Problems" : "AllWell",
+		      degraded ? wrong : "nothing is wrong", generation, now);
+	if (degraded) {
+		char *both = xasprintf("%s; %s", message, wrong);
+		free(message);
+		message = both;
+	}
+	*ret_message = message;
+	return list;
+}
+
+static json_t *wanted_status(struct system *s, int serves)
+{
+	json_int_t capacity = 0, used = 0, heal = 0, ready = 0;
+	size_t i;
+	json_t *o;
+	cleanup_free char *message = NULL;
+	json_t *list = conditions(s, serves, &message);
+
+	json_array_foreach (s->pools, i, o) {
+		capacity += jint(o, "status", "capacityBytes");
+		used += jint(o, "status", "usedBytes");
+		if (jint(o, "status", "healPending") > 0)
+			heal += jint(o, "status", "healPending");
+	}
+	json_array_foreach (s->nodes, i, o)
+		ready += streq(jstr(o, "status", "phase"), "Ready");
+	return json_pack("{s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "observedGeneration",
+			 (json_int_t)jint(s->status, "metadata", "generation"), "conditions", list,
+			 "nodes", (json_int_t)json_array_size(s->nodes), "nodesReady", ready,
+			 "pools", (json_int_t)json_array_size(s->pools), "capacityBytes", capacity,
+			 "usedBytes", used, "promisedBytes",
+			 (json_int_t)ledger_promised(s->op->ledger, NULL), "healPending", heal,
+			 "message", message);
+}
+
+/* The class comes before ONLINE is written: a crash in between only means that this is done again. */
+static int write_spec(struct system *s, bool online)
+{
+	bool was = streq(jstr(s->status, "spec", "status"), "ONLINE");
+	cleanup_json json_t *spec = wanted_spec(s, online);
+	if (json_is_object(jget(s->status, "spec", "torus")))
+		json_object_set(spec, "torus", jget(s->status, "spec", "torus"));
+
+	int rc = online && !was ? submit_class(s) : 0;
+	json_t *diff = rc == 0 ? merge_diff(jget(s->status, "spec"), spec) : NULL;
+	if (diff)
+		rc = patch_status(s, NULL, json_pack("{s:o}", "spec", diff));
+	if (rc == 0 && online != was)
+		event_record(s->r->kube, &KIND_STORAGESTATUS, s->status, "quartermaster", !online,
+			     online ? "Online" : "Offline", "storage system %s is %s",
+			     s->op->deployment, online ? "ONLINE" : "OFFLINE");
+	return rc;
+}
+
+int status_write(struct system *s)
+{
+	int serves = serving(s);
+	pool_problems(s);
+	finding_problems(s);
+	int rc = write_spec(s, serves > 0);
+	if (rc < 0)
+		return rc;
+	cleanup_json json_t *status = wanted_status(s, serves);
+	json_t *diff = merge_diff(jget(s->status, "status"), status);
+	return diff ? patch_status(s, "status", json_pack("{s:o}", "status", diff)) : 0;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/mem.h"
+#include "operator/ledger.h"
+#include "operator/op.h"
+
+#include <errno.h>
+
+/*
+ * What becomes of a volume when its claim is gone: Delete (moved to the pool's trash, purged
+ * there), archive (renamed, kept for ever) or Retain (nothing). The PersistentVolume goes last,
+ * held by our finalizer until then.
+ */
+
+/* The claim is really gone, by what the API itself says: data is never removed on a cache's word. */
+static int claim_is_gone(struct reconcile *r, const json_t *pv)
+{
+	const char *ns = jstr(pv, "spec", "claimRef", "namespace"),
+		   *name = jstr(pv, "spec", "claimRef", "name");
+	cleanup_json json_t *claim = NULL;
+	if (!ns || !name)
+		return 1;
+	int rc = op_get_live(r, &KIND_PVC, ns, name, &claim);
+	if (rc < 0)
+		return rc;
+	return !claim || !streq(object_uid(claim), jstr(pv, "spec", "claimRef", "uid"));
+}
+
+/* The data: removed or archived. A pool that is gone has taken it along. */
+static int reclaim_data(struct reconcile *r, const json_t *pv)
+{
+	struct operator* op = op_of(r);
+	const char *pool_name = object_label(pv, QM_LABEL_POOL);
+	bool archive = streq(object_annotation(pv, QM_ANNOTATION_RECLAIM), "archive");
+	cleanup_json json_t *pool = NULL;
+
+	int rc = pool_name ? op_get_live(r, &KIND_STORAGEPOOL, op->ns, pool_name, &pool) : 1;
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
+	struct pool_access access;
+	pool_access(pool, &access);
+	return (archive ? op->workers->ops->archive : op->workers->ops->remove)(
+		op->workers, &access.pool, object_name(pv), &r->error);
+}
+
+static int finish(struct reconcile *r, const json_t *pv)
+{
+	cleanup_json json_t *rest = NULL;
+	struct kube_delete_options options = { .uid = object_uid(pv) };
+	int rc = kube_delete(r->kube, &KIND_PV, NULL, object_name(pv), &options, &r->error);
+	if (rc < 0 && rc != -ENOENT)
+		return rc;
+	rc = op_get_live(r, &KIND_PV, NULL, object_name(pv), &rest);
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
+	return streq(object_uid(rest), object_uid(pv))
+		       ? op_drop_finalizer(r, &KIND_PV, rest, QM_FINALIZER_VOLUME)
+		       : 0;
+}
+
+/* What a person's delete, or the end of the claim, asks for. */
+enum fate { FATE_KEEP, FATE_LET_GO, FATE_RECLAIM };
+
+static enum fate fate_of(const json_t *pv)
+{
+	const char *phase = jstr(pv, "status", "phase");
+	bool deletes = streq(jstr(pv, "spec", "persistentVolumeReclaimPolicy"), "Delete");
+	bool released = streq(phase, "Released") || streq(phase, "Failed");
+
+	if (released && deletes)
+		return FATE_RECLAIM;
+	if (!object_deleting(pv) || !object_has_finalizer(pv, QM_FINALIZER_VOLUME))
+		return FATE_KEEP;
+	if (released || streq(phase, "Available"))
+		return deletes ? FATE_RECLAIM : FATE_LET_GO;
+	return FATE_KEEP; /* bound: held until its claim is gone */
+}
+
+static int end_volume(struct reconcile *r, const char *name)
+{
+	cleanup_json json_t *pv = NULL;
+	int rc = op_get_live(r, &KIND_PV, NULL, name, &pv);
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
+
+	enum fate fate = fate_of(pv);
+	if (fate == FATE_KEEP)
+		return 0;
+	rc = claim_is_gone(r, pv);
+	if (rc <= 0)
+		return rc;
+	if (fate == FATE_RECLAIM) {
+		rc = reclaim_data(r, pv);
+		if (rc < 0) {
+			event_record(r->kube, &KIND_PV, pv, "quartermaster", true,
+				     "VolumeFailedDelete", "%s; trying again",
+				     error_text(&r->error, rc));
+			return rc;
+		}
+	}
+	return finish(r, pv);
+}
+
+/* Room has been made: claims that wait may go on. */
+static void volume_gone(struct reconcile *r, const char *name)
+{
+	struct operator* op = op_of(r);
+	struct strv waiting = { 0 };
+
+	ledger_drop(op->ledger, name);
+	ledger_waiting(op->ledger, &waiting);
+	for (size_t i = 0; i < waiting.count; i++)
+		r->enqueue(r, "claim", waiting.items[i], 0);
+	strv_done(&waiting);
+	system_soon(r);
+}
+
+static int volume_reconcile(struct reconcile *r, const char *name)
+{
+	struct operator* op = op_of(r);
+	cleanup_json json_t *pv = reader_get(r->cache, &KIND_PV, NULL, name);
+
+	if (!pv) {
+		volume_gone(r, name);
+		return 0;
+	}
+	if (!pv_is_ours(op, pv))
+		return 0;
+	if (object_label(pv, QM_LABEL_POOL)) {
+		cleanup_free char *claim = pv_claim_key(pv);
+		ledger_set(op->ledger, name, object_label(pv, QM_LABEL_POOL), pv_bytes(pv), claim);
+		ledger_made(op->ledger, name);
+	}
+	if (fate_of(pv) == FATE_KEEP || !op_leads(r, NULL))
+		return 0;
+	return end_volume(r, name);
+}
+
+static const struct controller_watch watches[] = { { .kind = &KIND_PV }, { 0 } };
+
+const struct controller VOLUME_CONTROLLER = {
+	.name = "volume",
+	.watches = watches,
+	.workers = 8,
+	.reconcile = volume_reconcile,
+};

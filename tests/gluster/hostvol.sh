@@ -1,0 +1,161 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# hostvol against a real GlusterFS volume of one node, in a network and a mount namespace of its own.
+# Prints TAP. HOSTVOL names the program.
+set -u
+HOSTVOL=${HOSTVOL:-$(dirname "$0")/../../build/hostvol/hostvol}
+HOSTVOL=$(realpath "$HOSTVOL")
+id=hv$$
+dir=$(mktemp -d "/var/tmp/$id.XXXXXX")
+host=198.18.$((RANDOM % 250)).1
+node=${host%.1}.2
+export QM_STATE_DIR=$dir/state QM_RUN_DIR=$dir/run
+n=0 failed=0 box=
+
+tap() { # tap STATUS WORDS
+	n=$((n + 1))
+	if [ "$1" = 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; failed=$((failed + 1)); fi
+}
+check() { # check WORDS COMMAND…
+	local words=$1
+	shift
+	"$@" >"$dir/out" 2>&1
+	local status=$?
+	tap $status "$words"
+	[ $status = 0 ] || sed 's/^/# /' "$dir/out"
+}
+hv() { "$HOSTVOL" --timeout=30 "$@"; }
+mounts() { grep -c " $dir/state/hostvol/mnt/" /proc/self/mountinfo; }
+clients() { pgrep -c -f "^glusterfs .*$dir/state/hostvol/mnt/"; }
+client_pid() { pgrep -f "^glusterfs .*$dir/state/hostvol/mnt/"; }
+in_box() { nsenter --net=/run/netns/$id --mount="/proc/$box/ns/mnt" "$@"; }
+gluster() { in_box gluster --mode=script "$@"; }
+
+cleanup() {
+	trap - EXIT
+	for m in $(awk -v d="$dir/" 'index($5, d) == 1 { print $5 }' /proc/self/mountinfo | tac); do
+		umount -l "$m"
+	done
+	for p in $(client_pid) $(ip netns pids $id 2>/dev/null); do kill -9 "$p"; done
+	ip netns del $id 2>/dev/null
+	ip link del $id 2>/dev/null
+	sleep 0.3
+	rm -rf "$dir"
+}
+trap cleanup EXIT
+trap 'exit 1' INT TERM
+
+box_up() {
+	mkdir -p "$dir"/{glusterd,log,brick}
+	ip netns add $id &&
+		ip link add $id type veth peer name eth0 netns $id &&
+		ip addr add $host/30 dev $id && ip link set $id up &&
+		ip -n $id addr add $node/30 dev eth0 && ip -n $id link set eth0 up &&
+		ip -n $id link set lo up || return 1
+	# the box's own directories are bound over those of the machine
+	nsenter --net=/run/netns/$id unshare --mount --propagation=private sh -c '
+		mount -t tmpfs tmpfs /run && mkdir -p /run/gluster /var/lib/glusterd /var/log/glusterfs &&
+		mount --bind "$1/glusterd" /var/lib/glusterd && mount --bind "$1/log" /var/log/glusterfs &&
+		exec glusterd -N' sh "$dir" </dev/null >"$dir/glusterd.out" 2>&1 &
+	box=$!
+	disown
+	for _ in $(seq 100); do
+		gluster peer status >/dev/null 2>&1 && return 0
+		sleep 0.1
+	done
+	return 1
+}
+
+if [ "$(id -u)" != 0 ] || ! command -v glusterd >/dev/null; then
+	echo "1..0 # SKIP needs root and glusterd"
+	exit 0
+fi
+if ! box_up || ! gluster volume create $id $node:"$dir/brick/b" force >/dev/null ||
+	! gluster volume start $id >/dev/null; then
+	echo "Bail out! no GlusterFS volume"
+	exit 1
+fi
+
+info() { # info NAME ID [OPTIONS]
+	printf '{"driverVolumeType":"GLUSTERFS","data":{"export":"%s:/%s","name":"%s","volumeId":"%s","options":"%s"}}' \
+		$node $id "$1" "$2" "${3:-}"
+}
+
+# the root first, to make directories in it
+root=$(info "" root | hv connect -)
+check "the whole volume is connected" test -d "$root"
+mkdir -p "$root/subvol/a" "$root/subvol/b" && ln -s a "$root/subvol/link" && echo one >"$root/subvol/a/file"
+a=$(info subvol/a a | hv connect -)
+check "a sub path is connected" grep -q one "$a/file"
+check "its path is found again" test "$(hv path a)" = "$a"
+b=$(info subvol/b b | hv connect - --consumer=x)
+check "another sub path shares the mount" test "$(mounts)" = 1
+check "and the client" test "$(clients)" = 1
+check "connecting again gives the same path" test "$(info subvol/a a | hv connect -)" = "$a"
+info subvol/link l | hv connect - 2>"$dir/err"
+check "a symbolic link in the name is refused" grep -q "symbolic link" "$dir/err"
+info ../etc l | hv connect - 2>"$dir/err"
+check "so is .." grep -q "not allowed" "$dir/err"
+info subvol/none l | hv connect - 2>"$dir/err"
+check "a missing directory is an error" grep -q "cannot find subvol/none" "$dir/err"
+check "which leaves no record" test "$(hv list --json | grep -o '"volumeId":"l"' | wc -l)" = 0
+check "and does not unmount under the others" grep -q one "$a/file"
+c=$(info subvol/a c acl,noatime | hv connect -)
+check "other options are another mount" test "$(mounts)" = 2
+check "whose options are in force" grep -q "${c%/subvol/a} .*noatime" /proc/self/mountinfo
+check "disconnect the other one" hv disconnect c
+check "disconnect the first" hv disconnect root
+check "disconnect the second" hv disconnect a
+check "the mount stays for the third" test "$(mounts)" = 1
+(cd "$b" && hv disconnect b --consumer=x 2>"$dir/err")
+check "a mount in use is refused" test $? = 4
+check "and stays connected" test "$(hv path b)" = "$b"
+
+kill -9 "$(client_pid)"
+sleep 0.2
+hv path b 2>"$dir/err"
+check "a dead client is noticed" test $? = 3
+check "and shown in the list" sh -c "'$HOSTVOL' list | grep -q 'not connected'"
+check "connecting again mounts afresh" test "$(info subvol/b b | hv connect - --consumer=x)" = "$b"
+check "and works" touch "$b/again"
+check "one mount remains" test "$(mounts)" = 1
+check "the last disconnect" hv disconnect b --consumer=x
+check "unmounts" test "$(mounts)" = 0
+check "ends the client" test "$(clients)" = 0
+check "removes mount point, log and record" test -z "$(find "$dir/state" -mindepth 2 ! -type d; ls "$dir/state/hostvol/mnt")"
+hv disconnect b --consumer=x 2>"$dir/err"
+check "disconnecting again is fine" grep -q "was not connected" "$dir/err"
+
+# a volume that is not there, a server that is not there
+printf '{"driverVolumeType":"GLUSTERFS","data":{"export":"%s:/nosuch"}}' $node | hv connect - 2>"$dir/err"
+check "a volume that does not exist is an error" grep -q "cannot mount $node:/nosuch" "$dir/err"
+printf '{"driverVolumeType":"GLUSTERFS","data":{"export":"%s:/%s"}}' "${host%.1}.3" $id |
+	"$HOSTVOL" --timeout=2 connect - 2>"$dir/err"
+check "a server that does not answer ends with the deadline" test $? != 0
+info "" r "" | sed "s/$node:/${host%.1}.3:/; s/\"options\":\"\"/\"options\":\"backup-volfile-servers=$node\"/" | hv connect - >"$dir/out" 2>&1
+check "a backup server is asked where the first is gone" test $? = 0
+sed 's/^/# /' "$dir/out"
+hv disconnect r >/dev/null
+check "nothing is left" test "$(mounts)$(clients)" = 00
+
+# kill -9 in the middle: taken up by the next call, or by recover
+taken=0
+for ms in 005 015 030 045 060 080; do
+	info subvol/a k | hv connect - >/dev/null 2>&1 &
+	p=$!
+	sleep 0.$ms
+	kill -9 $p 2>/dev/null
+	wait $p 2>/dev/null
+	if [ $((taken % 2)) = 0 ]; then
+		info subvol/a k | hv connect - >"$dir/out" 2>&1 || break
+	else
+		hv recover >"$dir/out" 2>&1 || break
+	fi
+	hv disconnect k >>"$dir/out" 2>&1 || break
+	[ "$(mounts)$(clients)" = 00 ] || break
+	taken=$((taken + 1))
+done
+check "killed connects are taken up, nothing is left" test $taken = 6
+
+echo "1..$n"
+[ $failed = 0 ]

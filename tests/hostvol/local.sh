@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# LOCAL on real loop devices. Needs root. Prints TAP. HOSTVOL names the program.
+set -u
+HOSTVOL=$(realpath "${HOSTVOL:-$(dirname "$0")/../../build/hostvol/hostvol}")
+if [ "$(id -u)" != 0 ] || [ ! -e /dev/loop-control ]; then
+	echo "1..0 # SKIP needs root and loop devices"
+	exit 0
+fi
+dir=$(mktemp -d)
+loop=
+cleanup() {
+	[ -z "$loop" ] || losetup -d "$loop"
+	rm -rf "$dir"
+}
+trap cleanup EXIT
+trap 'exit 1' INT TERM
+export QM_STATE_DIR=$dir/state QM_RUN_DIR=$dir/run
+n=0 failed=0
+
+check() { # check WORDS COMMAND…
+	local words=$1
+	shift
+	n=$((n + 1))
+	if "$@" >"$dir/out" 2>&1; then
+		echo "ok $n - $words"
+	else
+		echo "not ok $n - $words"
+		sed 's/^/# /' "$dir/out"
+		failed=$((failed + 1))
+	fi
+}
+hv() { "$HOSTVOL" "$@"; }
+info() { printf '{"driverVolumeType":"LOCAL","data":{"devicePath":"%s","volumeId":"disk"}}' "$1"; }
+
+truncate -s 16M "$dir/one" "$dir/two"
+loop=$(losetup --find --show "$dir/one")
+check "a loop device is connected" test "$(info "$loop" | hv connect -)" = "$loop"
+check "its path is found again" test "$(hv path disk)" = "$loop"
+ln -s "$loop" "$dir/link"
+info "$dir/link" | hv connect - 2>"$dir/err"
+check "the same volume id at another path is refused" grep -q "connected already from another place" "$dir/err"
+
+# another disk under the same name
+losetup -d "$loop" && losetup "$loop" "$dir/two"
+hv path disk 2>"$dir/err"
+check "another disk under the same name is noticed" grep -q "is not what was connected" "$dir/err"
+check "connecting it again is a decision of the caller" test "$(info "$loop" | hv connect -)" = "$loop"
+check "and is remembered" test "$(hv path disk)" = "$loop"
+
+losetup -d "$loop"
+gone=$loop
+loop=
+hv path disk 2>"$dir/err"
+check "a device without a medium is noticed" grep -Eq "without a medium|cannot use" "$dir/err"
+check "it can be disconnected all the same" test "$(hv disconnect disk)" = "$gone"
+
+loop=$(losetup --find --show "$dir/one")
+check "a link to a device is followed" test "$(info "$dir/link" | sed "s|$dir/link|$dir/now|" | (ln -s "$loop" "$dir/now" && hv connect -))" = "$dir/now"
+check "disconnect" hv disconnect disk
+info "$dir/one" | sed 's/"disk"/"file"/' | hv connect - >/dev/null
+check "a file is connected" test "$(hv path file)" = "$dir/one"
+check "disconnect the file" hv disconnect file
+check "no record is left" test -z "$(ls "$dir/state/hostvol/attachments")"
+
+echo "1..$n"
+[ $failed = 0 ]

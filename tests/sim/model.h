@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "proc.h"
+#include "operator/platform.h"
+#include "systems/glusterfs/host.h"
+#include "worker/worker.h"
+
+/*
+ * Machines with disks, and the GlusterFS that runs on them, as far as the control loops can tell
+ * it from the real thing. What it holds outlives every process. Whoever destroys data, or gives
+ * one disk to two volumes, has broken a promise (sim_fail) at that very moment.
+ */
+#define MODEL_NODES 6
+#define MODEL_DEVICES 4
+#define MODEL_VOLUMES 24
+#define MODEL_BRICKS 8
+
+struct model_device {
+	char name[32];
+	int64_t size;            /* 0: no such device */
+	char signature[32];
+	char uuid[UUID_TEXT_MAX];
+	char mounted[300];       /* where, "" for nowhere */
+	json_t *marker;          /* of the file system on it */
+};
+
+struct model_node {
+	struct model *model;
+	char name[64];           /* of the StorageNode; "" for an empty slot */
+	char address[40];
+	struct model_device devices[MODEL_DEVICES];
+	json_t *records;
+	bool up, glusterd;
+	int trust;               /* the trusted pool that it belongs to */
+	char uuid[UUID_TEXT_MAX];
+	struct proc agent;
+	bool agent_wanted;       /* the platform keeps it running */
+	struct model_host *host; /* of the agent that runs */
+};
+
+struct model_brick {
+	struct model_node *node;
+	char path[300];
+	bool arbiter;
+	bool running;
+	int64_t behind;          /* entries that it lacks */
+	int64_t added_ms;        /* the index of what it lacks is not complete for a while */
+};
+
+struct model_volume {
+	char name[64];           /* "" for an empty slot */
+	char id[UUID_TEXT_MAX];
+	int trust;
+	enum gluster_volume_state state;
+	int replica, arbiter, disperse, redundancy;
+	struct model_brick bricks[MODEL_BRICKS];
+	size_t brick_count;
+	json_t *options;
+	json_t *dirs;            /* volumes of claims: name to size */
+	json_t *archived;
+	int64_t healed_ms;
+};
+
+struct model {
+	struct world *world;
+	struct model_node nodes[MODEL_NODES];
+	struct model_volume volumes[MODEL_VOLUMES];
+	int next_trust;
+	/* Sets up a node's agent (p->controllers, start, stopped); the model fills in the rest. */
+	void (*agent_setup)(struct model *m, struct model_node *n, struct proc *p);
+	void *userdata;
+};
+
+void machines_init(struct model *m, struct world *w);
+void machines_done(struct model *m);
+
+/* ---- the machines ------------------------------------------------------------------------------ */
+struct model_node *model_node_add(struct model *m, const char *name, const char *address);
+struct model_node *model_node_named(struct model *m, const char *name);
+struct model_node *model_node_at(struct model *m, const char *address);
+struct model_device *model_device_add(struct model_node *n, const char *name, int64_t size);
+struct model_device *model_device_named(struct model_node *n, const char *name);
+struct model_device *model_device_of_path(struct model_node *n, const char *brick_path);
+/* Power off: agent, glusterd, bricks and mounts are gone; the disks keep what they have. */
+void model_node_down(struct model_node *n);
+void model_node_up(struct model_node *n);
+void model_glusterd_kill(struct model_node *n);
+void model_bricks_kill(struct model_node *n);
+
+/* ---- what an agent sees of its machine (struct node_host) ------------------------------------------ */
+struct model_host {
+	struct node_host host;
+	struct model_node *node;
+	struct proc *proc;
+};
+struct node_host *model_host_new(struct model_node *n, struct proc *p);
+extern const struct node_host_ops model_host_ops;
+
+/* ---- gluster ------------------------------------------------------------------------------------- */
+struct model_volume *model_volume_named(struct model *m, const char *name);
+bool model_brick_online(const struct model_brick *b);
+bool model_brick_whole(const struct model_brick *b);
+/* Enough bricks for writes. */
+bool model_volume_serves(const struct model_volume *v);
+/* Starts the processes of bricks that can start, on one node or (NULL) on all. */
+void model_volume_start_bricks(struct model_volume *v, struct model_node *only);
+void model_heal(struct model_volume *v);
+int gluster_glusterd_ensure(struct node_host *h, bool start, struct glusterd_state *ret,
+			    struct error *err);
+int gluster_brick_usage(struct node_host *h, const char *volume, const char *path,
+			struct brick_usage *ret, struct error *err);
+int gluster_peers_get(struct node_host *h, struct gluster_peers *ret, struct error *err);
+int gluster_peer_probe(struct node_host *h, const char *address, struct error *err);
+int gluster_peer_detach(struct node_host *h, const char *address, struct error *err);
+int gluster_volume_get(struct node_host *h, const char *name, bool exact,
+		       struct gluster_volume *ret, struct error *err);
+int gluster_volume_apply(struct node_host *h, const struct volume_step *step, struct error *err);
+
+/* ---- what an operator acts on ----------------------------------------------------------------------- */
+struct model_platform {
+	struct platform platform;
+	struct model *model;
+	struct proc *proc;
+};
+void model_platform_init(struct model_platform *p, struct model *m, struct proc *proc);
+
+struct model_workers {
+	struct workers workers;
+	struct model *model;
+	struct proc *proc;
+};
+void model_workers_init(struct model_workers *w, struct model *m, struct proc *proc);

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static struct model_host *of(struct node_host *h)
+{
+	return (struct model_host *)h;
+}
+
+static struct sim *sim_of(struct node_host *h)
+{
+	return &of(h)->node->model->world->sim;
+}
+
+static int begin(struct node_host *h, bool write, const char *what, enum fault *ret,
+		 struct error *err)
+{
+	return call_begin(of(h)->proc, write, what, ret, err);
+}
+
+static int end(struct node_host *h, enum fault fault, int rc, struct error *err)
+{
+	return call_end(of(h)->proc, fault, rc, err);
+}
+
+static int host_identity(struct node_host *h, struct node_identity *ret, struct error *err)
+{
+	snprintf(ret->machine_id, sizeof(ret->machine_id), "%032d",
+		 (int)(of(h)->node - of(h)->node->model->nodes));
+	snprintf(ret->boot_id, sizeof(ret->boot_id), "boot");
+	return 0;
+}
+
+/* ---- devices ------------------------------------------------------------------------------------- */
+
+static void probe_device(struct node_host *h, const char *device, struct device_facts *ret)
+{
+	struct model_node *n = of(h)->node;
+	struct model_device *d = model_device_named(n, device);
+
+	*ret = (struct device_facts){ .error = d ? 0 : ENOENT };
+	if (of(h)->proc->dead)
+		ret->error = EIO;
+	if (!d || ret->error)
+		return;
+	ret->block = true;
+	ret->in_use = *d->mounted;
+	ret->size = d->size;
+	ret->major = 8;
+	ret->minor = (unsigned)((size_t)(d - n->devices) * 16);
+	snprintf(ret->wwn, sizeof(ret->wwn), "wwn-%s-%s", n->name, d->name);
+	snprintf(ret->signature, sizeof(ret->signature), "%s", d->signature);
+	snprintf(ret->uuid, sizeof(ret->uuid), "%s", d->uuid);
+}
+
+static void probe_directory(struct node_host *h, const char *directory, struct device_facts *ret)
+{
+	*ret = (struct device_facts){ .error = ENOENT, .directory = true };
+}
+
+static struct model_device *device_with(struct model_node *n, const char *uuid)
+{
+	for (size_t i = 0; i < MODEL_DEVICES; i++) {
+		if (n->devices[i].size && *uuid && streq(n->devices[i].uuid, uuid))
+			return &n->devices[i];
+	}
+	return NULL;
+}
+
+static int find_device(struct node_host *h, const char *uuid, char device[static DEVICE_PATH_MAX],
+		       struct error *err)
+{
+	struct model_device *d = device_with(of(h)->node, uuid);
+
+	if (of(h)->proc->dead)
+		return error_set(err, ECANCELED, "the process is dead");
+	if (!d)
+		return error_set(err, ENOENT, "no device has the file system %s", uuid);
+	snprintf(device, DEVICE_PATH_MAX, "%s", d->name);
+	return 0;
+}
+
+/* Is the device, by the brick that its marker names, part of a volume? */
+static const struct model_volume *volume_on(struct model_node *n, const struct model_device *d)
+{
+	const char *id = jstr(d->marker, "id");
+
+	for (size_t i = 0; i < MODEL_VOLUMES && id; i++) {
+		struct model_volume *v = &n->model->volumes[i];
+
+		for (size_t k = 0; *v->name && k < v->brick_count; k++) {
+			if (v->bricks[k].node == n && strstr(v->bricks[k].path, id))
+				return v;
+		}
+	}
+	return NULL;
+}
+
+/* The file system on it ends here: is that a loss? */
+static void destroy(struct node_host *h, struct model_device *d, const char *how)
+{
+	struct model_node *n = of(h)->node;
+	const struct model_volume *v = volume_on(n, d);
+
+	if (v)
+		sim_fail(sim_of(h), "%s %s is %s while it is a brick of %s", n->name, d->name, how,
+			 v->name);
+	json_decref(d->marker);
+	d->marker = NULL;
+}
+
+static int format(struct node_host *h, const char *device, const char *uuid, const char *label,
+		  bool overwrite, struct error *err)
+{
+	struct model_node *n = of(h)->node;
+	struct model_device *d = model_device_named(n, device);
+	enum fault fault;
+	int rc = begin(h, true, "format a device", &fault, err);
+
+	if (rc < 0)
+		return rc;
+	if (!d)
+		return error_set(err, ENOENT, "%s is not there", device);
+	if (*d->mounted)
+		return error_set(err, EBUSY, "%s is in use", device);
+	if (*d->signature && !overwrite)
+		return error_set(err, EEXIST, "%s has a signature", device);
+	if (streq(d->signature, "foreign"))
+		sim_fail(sim_of(h), "%s %s held somebody's data and is formatted", n->name, device);
+	destroy(h, d, "formatted");
+	snprintf(d->signature, sizeof(d->signature), "xfs");
+	snprintf(d->uuid, sizeof(d->uuid), "%s", uuid);
+	return end(h, fault, 0, err);
+}
+
+static int mount_device(struct node_host *h, const char *device, const char *uuid,
+			const char *mountpoint, struct error *err)
+{
+	struct model_device *d = model_device_named(of(h)->node, device);
+	enum fault fault;
+	int rc = begin(h, true, "mount a device", &fault, err);
+
+	if (rc < 0)
+		return rc;
+	if (!d || !streq(d->uuid, uuid))
+		return error_set(err, ENOENT, "%s is not the file system %s", device, uuid);
+	if (*d->mounted && !streq(d->mounted, mountpoint))
+		return error_set(err, EBUSY, "%s is mounted elsewhere", device);
+	rc = *d->mounted ? 1 : 0;
+	snprintf(d->mounted, sizeof(d->mounted), "%s", mountpoint);
+	return end(h, fault, rc, err);
+}
+
+static bool brick_runs_on(struct model_node *n, const struct model_device *d)
+{
+	for (size_t i = 0; i < MODEL_VOLUMES; i++) {
+		struct model_volume *v = &n->model->volumes[i];
+
+		for (size_t k = 0; *v->name && k < v->brick_count; k++) {
+			struct model_brick *b = &v->bricks[k];
+
+			if (b->running && b->node == n && model_device_of_path(n, b->path) == d)
+				return true;
+		}
+	}
+	return false;
+}
+
+static int unmount(struct node_host *h, const char *mountpoint, struct error *err)
+{
+	struct model_node *n = of(h)->node;
+	struct model_device *d = model_device_of_path(n, mountpoint);
+	enum fault fault;
+	int rc = begin(h, true, "unmount a device", &fault, err);
+
+	if (rc < 0)
+		return rc;
+	if (d && brick_runs_on(n, d))
+		return error_set(err, EBUSY, "%s is in use", mountpoint);
+	if (d)
+		*d->mounted = 0;
+	return end(h, fault, 0, err);
+}
+
+static int wipe(struct node_host *h, const char *device, const char *uuid, struct error *err)
+{
+	struct model_device *d = model_device_named(of(h)->node, device);
+	enum fault fault;
+	int rc = begin(h, true, "wipe a device", &fault, err);
+
+	if (rc < 0)
+		return rc;
+	if (!d || !streq(d->uuid, uuid))
+		return error_set(err, ENOENT, "%s is not the file system %s", device, uuid);
+	if (*d->mounted)
+		return error_set(err, EBUSY, "%s is mounted", device);
+	destroy(h, d, "wiped");
+	*d->signature = *d->uuid = 0;
+	return end(h, fault, 0, err);
+}
+
+/* ---- markers and records ------------------------------------------------------------------------- */
+
+static int marker_read(struct node_host *h, const char *root, json_t **ret, struct error *err)
+{
+	struct model_device *d = model_device_of_path(of(h)->node, root);
+
+	if (of(h)->proc->dead)
+		return error_set(err, ECANCELED, "the process is dead");
+	if (!d || !d->marker)
+		return error_set(err, ENOENT, "%s has no marker", root);
+	*ret = json_deep_copy(d->marker);
+	return 0;
+}
+
+static int marker_write(struct node_host *h, const char *root, const json_t *marker,
+			struct error *err)
+{
+	struct model_device *d = model_device_of_path(of(h)->node, root);
+	enum fault fault;
+	int rc = begin(h, true, "write a marker", &fault, err);
+
+	if (rc < 0)
+		return rc;
+	if (!d) {
+		sim_fail(sim_of(h), "a marker is written to %s, where nothing is mounted", root);
+		return -EIO;
+	}
+	json_decref(d->marker);
+	d->marker = json_deep_copy(marker);
+	return end(h, fault, 0, err);
+}
+
+static int tree_remove(struct node_host *h, const char *root, const char *id, struct error *err)
+{
+	return error_set(err, EOPNOTSUPP, "this model has no directories");
+}
+
+static int record_get(struct node_host *h, const char *name, json_t **ret, struct error *err)
+{
+	json_t *record = json_object_get(of(h)->node->records, name);
+
+	if (of(h)->proc->dead)
+		return error_set(err, ECANCELED, "the process is dead");
+	if (!record)
+		return error_set(err, ENOENT, "there is no record %s", name);
+	*ret = json_deep_copy(record);
+	return 0;
+}
+
+static int record_put(struct node_host *h, const char *name, const json_t *record,
+		      struct error *err)
+{
+	enum fault fault;
+	int rc = begin(h, true, "put a record", &fault, err);
+
+	if (rc < 0)
+		return rc;
+	json_object_set_new(of(h)->node->records, name, json_deep_copy(record));
+	return end(h, fault, 0, err);
+}
+
+static int record_remove(struct node_host *h, const char *name, struct error *err)
+{
+	enum fault fault;
+	int rc = begin(h, true, "remove a record", &fault, err);
+
+	if (rc < 0)
+		return rc;
+	json_object_del(of(h)->node->records, name);
+	return end(h, fault, 0, err);
+}
+
+static int record_list(struct node_host *h, const char *prefix, struct strv *ret, struct error *err)
+{
+	const char *name;
+	json_t *record;
+
+	if (of(h)->proc->dead)
+		return error_set(err, ECANCELED, "the process is dead");
+	json_object_foreach (of(h)->node->records, name, record) {
+		if (str_has_prefix(name, prefix))
+			strv_add(ret, name);
+	}
+	return 0;
+}
+
+/* ---- quota ---------------------------------------------------------------------------------------- */
+
+static void quota_support(struct node_host *h, const char *brick, struct quota_support *ret)
+{
+	*ret = (struct quota_support){ .reason = "NoKernelSupport",
+				       .message = "this model enforces no quota" };
+}
+
+static int quota_set(struct node_host *h, const char *brick, const char *dir, int64_t bytes,
+		     int64_t inodes, struct error *err)
+{
+	return error_set(err, EOPNOTSUPP, "this model enforces no quota");
+}
+
+static int quota_sweep(struct node_host *h, const char *brick, struct error *err)
+{
+	return 0;
+}
+
+static void host_free(struct node_host *h)
+{
+	if (of(h)->node->host == of(h))
+		of(h)->node->host = NULL;
+	free(h);
+}
+
+const struct node_host_ops model_host_ops = {
+	.identity = host_identity,
+	.probe_device = probe_device,
+	.probe_directory = probe_directory,
+	.find_device = find_device,
+	.format = format,
+	.mount = mount_device,
+	.unmount = unmount,
+	.wipe = wipe,
+	.marker_read = marker_read,
+	.marker_write = marker_write,
+	.tree_remove = tree_remove,
+	.record_get = record_get,
+	.record_put = record_put,
+	.record_remove = record_remove,
+	.record_list = record_list,
+	.glusterd_ensure = gluster_glusterd_ensure,
+	.brick_usage = gluster_brick_usage,
+	.peers = gluster_peers_get,
+	.peer_probe = gluster_peer_probe,
+	.peer_detach = gluster_peer_detach,
+	.volume_get = gluster_volume_get,
+	.volume_apply = gluster_volume_apply,
+	.quota_support = quota_support,
+	.quota_set = quota_set,
+	.quota_sweep = quota_sweep,
+	.free = host_free,
+};
+
+struct node_host *model_host_new(struct model_node *n, struct proc *p)
+{
+	struct model_host *h = xcalloc(1, sizeof(*h));
+
+	h->host.ops = &model_host_ops;
+	h->node = n;
+	h->proc = p;
+	n->host = h;
+	return &h->host;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <jansson.h>
+
+/*
+ * Mistakes that the loops do not make, made here on their behalf: between a loop and the world,
+ * so that the product has no switch for them. Each must be caught, or the simulation is blind.
+ */
+enum mutant {
+	MUTANT_NONE,
+	MUTANT_NO_POOL_ANNOTATION, /* a claim's pool and finalizer are not written before the directory is made */
+	MUTANT_NO_PRECONDITION,    /* patches carry no resourceVersion: the last one wins */
+	MUTANT_INEXACT_HEAL,       /* copies are given up on the word of the index */
+	MUTANT_NO_LEASE,           /* operators do not ask whether they lead */
+	MUTANT_COUNT,
+};
+extern const char *const mutant_names[MUTANT_COUNT];
+
+struct kind;
+/* Changes a patch on its way to the API. */
+void mutate_patch(enum mutant m, const struct kind *kind, json_t *patch);

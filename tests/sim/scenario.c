@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scenario.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+
+#define DEVICE_SIZE (100LL << 30)
+#define GIB (1LL << 30)
+#define SETTLE_MS                                                                                  \
+	(45 * 60 * 1000) /* a lost brick is given up after five minutes; back-off goes to one */
+#define CALM_MS 65000 /* the latest that a late write happens */
+
+static struct sim *sim_of(struct scenario *s)
+{
+	return &s->world.sim;
+}
+
+/* ---- what a person declares -------------------------------------------------------------------------- */
+
+static json_t *device_list(const struct sim_node *n)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < MODEL_DEVICES; i++) {
+		if (n->devices[i])
+			json_array_append_new(list, json_sprintf("/dev/sd%c", 'b' + i));
+	}
+	return list;
+}
+
+static void declare_node(struct scenario *s, int i)
+{
+	struct sim_node *n = &s->nodes[i];
+	cleanup_json json_t *o = json_pack(
+		"{ss ss s{ss ss} s{ss s{s[o]} so s{ss si}}}", "apiVersion", "coreos.com/v1", "kind",
+		"StorageNode", "metadata", "name", n->name, "namespace", SIM_NS, "spec", "type",
+		"glusterfs", "storageNetwork", "ips", json_sprintf("10.0.0.%d", i + 1), "devices",
+		device_list(n), "glusterfs", "cluster", SIM_CLUSTER, "zone", i % 3 + 1);
+	struct error err = ERROR_INIT;
+	int rc = kube_create(s->world.late, &KIND_STORAGENODE, o, NULL, &err);
+
+	sim_trace(sim_of(s), "a person declares %s: %s", n->name, rc < 0 ? err.message : "done");
+	if (rc < 0 && rc != -EEXIST)
+		sim_fail(sim_of(s), "a StorageNode is refused: %s", err.message);
+	n->wanted = n->declared = rc == 0;
+}
+
+static void edit_node(struct scenario *s, struct sim_node *n)
+{
+	cleanup_json json_t *patch = json_pack("{s{so sb}}", "spec", "devices", device_list(n),
+					       "maintenance", n->maintenance);
+	struct error err = ERROR_INIT;
+	int rc = kube_patch(s->world.late, &KIND_STORAGENODE, SIM_NS, n->name, NULL,
+			    KUBE_PATCH_MERGE, patch, NULL, &err);
+
+	sim_trace(sim_of(s), "a person edits %s: %s", n->name, rc < 0 ? err.message : "done");
+}
+
+static void delete_node(struct scenario *s, struct sim_node *n)
+{
+	int rc = kube_delete(s->world.late, &KIND_STORAGENODE, SIM_NS, n->name, NULL, NULL);
+
+	sim_trace(sim_of(s), "a person deletes %s: %d", n->name, rc);
+	n->wanted = false;
+}
+
+static void create_claim(struct scenario *s, struct sim_claim *c)
+{
+	cleanup_json json_t *o = json_pack(
+		"{ss ss s{ss ss} s{ss s[s] s{s{so}}}}", "apiVersion", "v1", "kind",
+		"PersistentVolumeClaim", "metadata", "name", c->name, "namespace", SIM_NS, "spec",
+		"storageClassName", SIM_DEPLOYMENT, "accessModes", "ReadWriteMany", "resources",
+		"requests", "storage", json_sprintf("%lldGi", (long long)(c->size / GIB)));
+	struct error err = ERROR_INIT;
+	int rc = kube_create(s->world.late, &KIND_PVC, o, NULL, &err);
+
+	sim_trace(sim_of(s), "a person claims %s: %s", c->name, rc < 0 ? err.message : "done");
+	c->wanted = rc == 0; /* the one before of that name may still be going */
+}
+
+static void delete_claim(struct scenario *s, struct sim_claim *c)
+{
+	int rc = kube_delete(s->world.late, &KIND_PVC, SIM_NS, c->name, NULL, NULL);
+
+	sim_trace(sim_of(s), "a person deletes claim %s: %d", c->name, rc);
+	c->wanted = false;
+}
+
+/* ---- chance ------------------------------------------------------------------------------------------- */
+
+static struct sim_node *any_wanted_node(struct scenario *s)
+{
+	struct sim_node *n = &s->nodes[sim_below(sim_of(s), s->node_count)];
+
+	return n->wanted ? n : NULL;
+}
+
+static int wanted_nodes(const struct scenario *s)
+{
+	int count = 0;
+
+	for (int i = 0; i < s->node_count; i++)
+		count += s->nodes[i].wanted;
+	return count;
+}
+
+static int wanted_devices(const struct sim_node *n)
+{
+	int count = 0;
+
+	for (int i = 0; i < MODEL_DEVICES; i++)
+		count += n->devices[i];
+	return count;
+}
+
+static void any_claim(struct scenario *s, bool create)
+{
+	struct sim_claim *c = &s->claims[sim_below(sim_of(s), SIM_CLAIMS)];
+
+	if (create && !c->wanted) {
+		c->size = GIB * (1 + sim_below(sim_of(s), 4));
+		create_claim(s, c);
+	} else if (!create && c->wanted) {
+		delete_claim(s, c);
+	}
+}
+
+static void any_device(struct scenario *s, bool add)
+{
+	struct sim_node *n = any_wanted_node(s);
+	int i = (int)sim_below(sim_of(s), 3);
+
+	if (!n || n->devices[i] == add || (!add && wanted_devices(n) < 2))
+		return;
+	n->devices[i] = add;
+	edit_node(s, n);
+}
+
+static void any_node(struct scenario *s, bool add)
+{
+	int i = (int)sim_below(sim_of(s), s->node_count);
+
+	if (add && !s->nodes[i].wanted)
+		declare_node(s, i);
+	else if (!add && s->nodes[i].wanted && wanted_nodes(s) > s->bricks)
+		delete_node(s, &s->nodes[i]);
+}
+
+static void any_maintenance(struct scenario *s)
+{
+	struct sim_node *n = any_wanted_node(s);
+
+	if (!n)
+		return;
+	n->maintenance = !n->maintenance;
+	edit_node(s, n);
+}
+
+static void power_back(void *arg)
+{
+	model_node_up(arg);
+}
+
+static void any_trouble(struct scenario *s, int kind)
+{
+	struct sim *sim = sim_of(s);
+	struct model_node *n = &s->model.nodes[sim_below(sim, s->node_count)];
+
+	switch (kind) {
+	case 0:
+		proc_kill(&s->operators[sim_below(sim, s->operator_count)],
+			  10 + sim_below(sim, 20000));
+		break;
+	case 1:
+		proc_kill(&n->agent, 10 + sim_below(sim, 5000));
+		break;
+	case 2:
+		model_glusterd_kill(n);
+		break;
+	case 3:
+		model_bricks_kill(n);
+		break;
+	default:
+		model_node_down(n);
+		sim_after(sim, 2000 + sim_below(sim, 60000), power_back, n);
+	}
+}
+
+static void something_happens(struct scenario *s)
+{
+	int64_t dice = sim_below(sim_of(s), 100);
+
+	if (dice < 40)
+		any_claim(s, true);
+	else if (dice < 62)
+		any_claim(s, false);
+	else if (dice < 66)
+		any_device(s, true);
+	else if (dice < 70)
+		any_device(s, false);
+	else if (dice < 76)
+		any_node(s, true);
+	else if (dice < 79)
+		any_node(s, false);
+	else if (dice < 81)
+		any_maintenance(s);
+	else
+		any_trouble(s, (int)(dice - 81) / 4);
+}
+
+/* ---- a schedule --------------------------------------------------------------------------------------- */
+
+static const struct {
+	const char *type;
+	int bricks;
+} layouts[] = {
+	{ "replicate:3", 3 }, { "replicate:3", 3 },  { "replicate:3", 3 }, { "replicate:2", 2 },
+	{ "arbiter", 3 },     { "disperse:2:1", 3 }, { "none", 1 },
+};
+
+static void setup_nodes(struct scenario *s)
+{
+	struct sim *sim = sim_of(s);
+
+	s->node_count = s->bricks + (int)sim_below(sim, MODEL_NODES - s->bricks + 1);
+	for (int i = 0; i < s->node_count; i++) {
+		struct sim_node *n = &s->nodes[i];
+		char address[40];
+		struct model_node *m;
+
+		snprintf(n->name, sizeof(n->name), "node%d", i + 1);
+		snprintf(address, sizeof(address), "10.0.0.%d", i + 1);
+		m = model_node_add(&s->model, n->name, address);
+		for (int d = 0; d < 3; d++) {
+			char name[32];
+
+			snprintf(name, sizeof(name), "/dev/sd%c", 'b' + d);
+			model_device_add(m, name, DEVICE_SIZE);
+		}
+		n->devices[sim_below(sim, 3)] = true;
+		if (sim_chance(sim, 3000))
+			n->devices[sim_below(sim, 3)] = true;
+	}
+}
+
+static void setup(struct scenario *s, uint64_t seed, enum mutant mutant, FILE *trace)
+{
+	struct sim *sim;
+	int64_t layout;
+
+	*s = (struct scenario){ .seed = seed };
+	if (world_init(&s->world, seed, trace) < 0)
+		abort();
+	s->world.mutant = mutant;
+	sim = sim_of(s);
+	machines_init(&s->model, &s->world);
+	s->model.agent_setup = agent_proc_setup;
+	s->world.rates = (struct fault_rates){ (int)sim_below(sim, 400), (int)sim_below(sim, 40),
+					       (int)sim_below(sim, 300) };
+	layout = sim_below(sim, ARRAY_SIZE(layouts));
+	s->bricks = layouts[layout].bricks;
+	s->options = (struct sim_options){ .model = &s->model,
+					   .volume_type = layouts[layout].type,
+					   .ignores_leases = mutant == MUTANT_NO_LEASE };
+	setup_nodes(s);
+	for (int i = 0; i < SIM_CLAIMS; i++)
+		snprintf(s->claims[i].name, sizeof(s->claims[i].name), "claim%d", i + 1);
+	s->operator_count = sim_chance(sim, 4000) ? 2 : 1;
+	operator_proc_setup(&s->operators[0], &s->options, "operator-a");
+	operator_proc_setup(&s->operators[1], &s->options, "operator-b");
+	sim_trace(sim, "seed %llu: %d nodes, %s, %d operators, faults %d %d %d",
+		  (unsigned long long)seed, s->node_count, s->options.volume_type,
+		  s->operator_count, s->world.rates.call, s->world.rates.crash,
+		  s->world.rates.event);
+}
+
+static void trouble_phase(struct scenario *s)
+{
+	struct sim *sim = sim_of(s);
+	int events = 25 + (int)sim_below(sim, 35);
+
+	for (int i = 0; i < s->operator_count; i++)
+		proc_start(&s->operators[i]);
+	for (int i = 0; i < s->node_count && !*sim->failure; i++) {
+		if (i < s->bricks || sim_chance(sim, 6000))
+			declare_node(s, i);
+		sim_run_until(sim, sim->now_ms + sim_below(sim, 1500));
+	}
+	for (int i = 0; i < events && !*sim->failure; i++) {
+		something_happens(s);
+		sim_run_until(sim,
+			      sim->now_ms + sim_below(sim, sim_chance(sim, 1000) ? 30000 : 4000));
+	}
+}
+
+/* The end of all trouble: power everywhere, nobody in maintenance, enough nodes. */
+static void calm(struct scenario *s)
+{
+	struct sim *sim = sim_of(s);
+
+	sim_trace(sim, "---- the faults end ----");
+	sim->faults = false;
+	for (int i = 0; i < s->node_count; i++) {
+		model_node_up(&s->model.nodes[i]);
+		if (s->nodes[i].wanted && s->nodes[i].maintenance) {
+			s->nodes[i].maintenance = false;
+			edit_node(s, &s->nodes[i]);
+		}
+	}
+	sim_run_until(sim, sim->now_ms + CALM_MS);
+}
+
+static void settle(struct scenario *s)
+{
+	struct sim *sim = sim_of(s);
+	int64_t began = sim->now_ms;
+	char problem[500] = "";
+
+	while (sim->now_ms - began < SETTLE_MS && !*sim->failure) {
+		if (scenario_settled(s, problem, sizeof(problem))) {
+			s->settled_ms = sim->now_ms - began;
+			sim_run_until(sim, sim->now_ms + 45000);
+			if (!scenario_settled(s, problem, sizeof(problem)))
+				sim_fail(sim, "it was settled, and then: %s", problem);
+			return;
+		}
+		sim_run_until(sim, sim->now_ms + 10000);
+	}
+	sim_fail(sim, "not settled after %d minutes: %s", SETTLE_MS / 60000, problem);
+}
+
+/* Ends all processes, so that nothing is left in memory. */
+static void finish(struct scenario *s)
+{
+	struct sim *sim = sim_of(s);
+	char failure[sizeof(sim->failure)];
+
+	memcpy(failure, sim->failure, sizeof(failure));
+	*sim->failure = 0; /* the schedule has to go on for that */
+	sim->trace = NULL;
+	for (int i = 0; i < 2; i++)
+		proc_kill(&s->operators[i], -1);
+	for (int i = 0; i < s->node_count; i++)
+		proc_kill(&s->model.nodes[i].agent, -1);
+	sim->faults = false;
+	sim_run_until(sim, sim->now_ms + 200000);
+	store_watch_stop(s->pool_watch);
+	json_decref(s->pool_sources);
+	machines_done(&s->model);
+	world_done(&s->world);
+	memcpy(sim->failure, failure, sizeof(failure));
+}
+
+void scenario_run(struct scenario *s, uint64_t seed, enum mutant mutant, FILE *trace)
+{
+	setup(s, seed, mutant, trace);
+	scenario_watch_pools(s);
+	trouble_phase(s);
+	if (!*sim_of(s)->failure)
+		calm(s);
+	if (!*sim_of(s)->failure)
+		settle(s);
+	finish(s);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "programs.h"
+
+/*
+ * One schedule: a person declares nodes and claims and changes their mind, machines and processes
+ * fail, all from the seed. Then the faults stop, and what was declared last must come true.
+ */
+#define SIM_CLAIMS 12
+
+struct sim_claim {
+	char name[32];
+	bool wanted;
+	int64_t size;
+};
+
+struct sim_node {
+	char name[32];
+	bool wanted;                      /* declared, and not deleted since */
+	bool declared;                    /* was ever */
+	bool devices[MODEL_DEVICES];      /* in the spec */
+	bool maintenance;
+};
+
+struct scenario {
+	uint64_t seed;
+	struct world world;
+	struct model model;
+	struct sim_options options;
+	int bricks;                       /* of a set */
+	struct proc operators[2];
+	int operator_count;
+	struct sim_node nodes[MODEL_NODES];
+	int node_count;
+	struct sim_claim claims[SIM_CLAIMS];
+	struct store_watch *pool_watch;
+	json_t *pool_sources;             /* pool to its bricks' "node device" */
+	int64_t settled_ms;               /* how long it took after the faults ended */
+};
+
+/* Runs it; s->world.sim.failure says what went wrong, "" for nothing. Everything is freed. */
+void scenario_run(struct scenario *s, uint64_t seed, enum mutant mutant, FILE *trace);
+
+/* check.c: true when all is as it was declared; otherwise problem says what is not. */
+bool scenario_settled(struct scenario *s, char *problem, size_t size);
+/* What must hold at any moment; breaks the schedule when it does not. */
+void scenario_watch_pools(struct scenario *s);

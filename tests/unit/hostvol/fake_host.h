@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "core/host.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/*
+ * A host whose mount table is a model in memory that child processes share. Every operation that
+ * changes or reads the host is counted, and the process can be made to die at one (before or after
+ * it took effect), or one can be made to fail.
+ */
+struct fake_mount {
+	char source[200], target[300], type[40];
+	bool dead, busy;
+};
+
+enum fake_fault { FAULT_NONE, FAULT_DIE_BEFORE, FAULT_DIE_AFTER, FAULT_FAIL };
+
+struct fake {
+	pthread_mutex_t lock; /* between processes */
+	atomic_int calls;
+	int fault_at;
+	enum fake_fault fault;
+	struct fake_mount mounts[16];
+	int mount_count;
+	atomic_int mounts_made, unmounts_made;
+	char last_options[300];
+	int nfs_refuses; /* so many times "Protocol not supported" */
+	const char *helper_says; /* the helper fails with these words */
+	int helper_delay_ms;
+	char missing[100]; /* a sub path that is not there */
+	char late[300]; /* a client whose caller died, which will mount here */
+	struct hostvol_host host;
+};
+
+#define FAKE_DIED 99 /* exit status of a process that a fault ended */
+
+struct fake *fake_new(void);
+void fake_free(struct fake *f);
+/* From now on: calls are counted from 1. */
+void fake_set_fault(struct fake *f, enum fake_fault fault, int at);
+
+/* A directory for a test, removed by temp_remove. */
+char *temp_make(void);
+void temp_remove(char *dir);
