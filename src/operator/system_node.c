@@ -158,12 +158,24 @@ static void judge_agent(struct verdict *v)
 		condition(v, "AgentReady", true, "Running", "agent and glusterd run");
 }
 
+/* Whether a brick's process should run: its pool's volume has been made. */
+static bool pool_made(const struct system *s, const char *pool)
+{
+	size_t i;
+	json_t *p;
+	json_array_foreach (s->pools, i, p)
+		if (streq(object_name(p), pool))
+			return jstr(p, "status", "volumeId") != NULL;
+	return false;
+}
+
 static bool bricks_online(const struct verdict *v)
 {
 	size_t i;
 	json_t *b;
 	json_array_foreach (jget(v->node, "status", "agent", "bricks"), i, b)
-		if (!jbool(b, "mounted") || json_is_false(json_object_get(b, "online")))
+		if (!jbool(b, "mounted") ||
+		    (!jbool(b, "online") && pool_made(v->s, jstr(b, "pool"))))
 			return false;
 	return true;
 }
