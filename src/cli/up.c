@@ -77,8 +77,9 @@ static int connect_api(struct up *up, struct error *err)
 	int r = kube_config_load(path, &config, err);
 
 	if (r == 0) {
+		/* the same manager as of apply: what was declared here can be taken back there */
 		free(config.manager);
-		config.manager = xstrdup("quartermaster-up");
+		config.manager = xstrdup("quartermaster");
 		r = kube_connect(&config, &up->kube, err);
 		kube_config_done(&config);
 	}
