@@ -20,8 +20,7 @@ void agent_init(struct agent *a)
 {
 	a->state = xcalloc(1, sizeof(*a->state));
 	pthread_mutex_init(&a->state->lock, NULL);
-	a->state->healed_ms = json_object();
-	a->state->pool_numbers_ms = json_object();
+	a->state->pools = json_object();
 	a->state->limits = json_object();
 }
 
@@ -39,8 +38,7 @@ void agent_done(struct agent *a)
 	free(s->offline);
 	free(s->report_key);
 	json_decref(s->report);
-	json_decref(s->healed_ms);
-	json_decref(s->pool_numbers_ms);
+	json_decref(s->pools);
 	json_decref(s->limits);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
@@ -77,9 +75,10 @@ int agent_patch_status(struct reconcile *r, const struct kind *kind, const char 
 	int rc = kube_patch(r->kube, kind, ns, name, "status", KUBE_PATCH_MERGE, patch, &result,
 			    &r->error);
 
-	if (rc == 0)
-		reader_learned(r->cache, kind, result);
-	return rc;
+	if (rc < 0)
+		return rc;
+	reader_learned(r->cache, kind, result);
+	return 0;
 }
 
 /* ---- glusterd ------------------------------------------------------------------------------ */
@@ -392,8 +391,30 @@ static int node_reconcile(struct reconcile *r, const char *key)
 	return rc;
 }
 
+/* Other nodes are watched for the pools' sake only. */
+static void node_keys(const json_t *node, struct reconcile *r, struct strv *keys)
+{
+	const struct agent *a = r->app;
+
+	if (streq(object_name(node), a->node) && streq(object_namespace(node), a->ns))
+		strv_add_take(keys, object_key(node));
+}
+
+/* A volume that was started or stopped is seen at our bricks of it. */
+static void pool_node(const json_t *pool, struct reconcile *r, struct strv *keys)
+{
+	const struct agent *a = r->app;
+	const json_t *b;
+	size_t i;
+
+	json_array_foreach (jget(pool, "spec", "bricks"), i, b)
+		if (streq(jstr(b, "node"), a->node) && keys->count == 0)
+			strv_add_take(keys, xasprintf("%s/%s", a->ns, a->node));
+}
+
 static const struct controller_watch node_watches[] = {
-	{ .kind = &KIND_STORAGENODE },
+	{ .kind = &KIND_STORAGENODE, .keys = node_keys },
+	{ .kind = &KIND_STORAGEPOOL, .keys = pool_node },
 	{ 0 },
 };
 

@@ -11,7 +11,8 @@
  *   operator  everything but Secrets of other namespaces than its own
  *   agent     reads StorageNode, StoragePool, PersistentVolume, Lease; writes the status of the StorageNode
  *             whose status.nodeName is its node, never its nodeName, plan or address; the status of
- *             StoragePools; Leases named cluster-*; Events
+ *             StoragePools; Leases named cluster-* and its own heartbeat (node-NAME, for the
+ *             token agent-NAMESPACE-NAME); Events
  *   reader    get, list, watch of everything but Secrets
  * /healthz, /readyz, /livez, /version answer without a token.
  */

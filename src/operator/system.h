@@ -18,6 +18,7 @@ struct system {
 	json_t *deployments; /* array: names of all deployments of this type in the namespace */
 	json_t *pools; /* array: StoragePools of this deployment */
 	struct plan_output plan;
+	bool fenced; /* status_fence has written */
 	json_t *phases; /* object: each node's phase as it is stored; in `nodes` it is as we know better */
 	json_t *problems; /* array of strings: what is wrong and what to do */
 };
@@ -40,7 +41,7 @@ json_t *pools_volumes(const struct system *s);
 
 /* system_status.c */
 int status_get(struct system *s);
-/* Writes that a plan is about to be carried out, with the version that was read: of two operators one fails. */
+/* Once in a look, before its first write to a pool, with the version that was read: of two operators one fails. */
 int status_fence(struct system *s);
 int status_write(struct system *s);
 

@@ -28,11 +28,27 @@ static int adopt(struct system *s, json_t *node)
 	return rc;
 }
 
+/* An agent that has nothing new to report still renews its own lease, node-<name>. NULL: nothing heard. */
+static char *heartbeat_of(struct system *s, const json_t *node)
+{
+	cleanup_free char *name = xasprintf("node-%s", object_name(node));
+	cleanup_json json_t *lease = NULL;
+	const char *reported = jstr(node, "status", "agent", "heartbeat"), *renewed;
+
+	if (!reported)
+		return NULL;
+	int rc = kube_get(s->r->kube, &KIND_LEASE, object_namespace(node), name, &lease, NULL);
+	if (rc < 0 && rc != -ENOENT)
+		return NULL;
+	renewed = jstr(lease, "spec", "renewTime");
+	return xasprintf("%s %s", reported, renewed ? renewed : "");
+}
+
 /* Offline: its agent was heard of, and not for a while. Only a new heartbeat ends that. */
 static void note_heartbeat(struct system *s, json_t *node)
 {
 	struct node_memory *m = memory_node(s->op->memory, object_uid(node));
-	const char *heartbeat = jstr(node, "status", "agent", "heartbeat");
+	cleanup_free char *heartbeat = heartbeat_of(s, node);
 	bool was_offline = streq(jstr(node, "status", "phase"), "Offline");
 	int64_t now = clock_mono_ms(s->r->clock);
 
@@ -142,12 +158,24 @@ static void judge_agent(struct verdict *v)
 		condition(v, "AgentReady", true, "Running", "agent and glusterd run");
 }
 
+/* Whether a brick's process should run: its pool's volume has been made. */
+static bool pool_made(const struct system *s, const char *pool)
+{
+	size_t i;
+	json_t *p;
+	json_array_foreach (s->pools, i, p)
+		if (streq(object_name(p), pool))
+			return jstr(p, "status", "volumeId") != NULL;
+	return false;
+}
+
 static bool bricks_online(const struct verdict *v)
 {
 	size_t i;
 	json_t *b;
 	json_array_foreach (jget(v->node, "status", "agent", "bricks"), i, b)
-		if (!jbool(b, "mounted") || json_is_false(json_object_get(b, "online")))
+		if (!jbool(b, "mounted") ||
+		    (!jbool(b, "online") && pool_made(v->s, jstr(b, "pool"))))
 			return false;
 	return true;
 }

@@ -81,7 +81,9 @@ static int create_pool(struct system *s, const json_t *p)
 			  jstr(p, "name"), "namespace", s->op->ns, "labels", QM_LABEL_DEPLOYMENT,
 			  s->op->deployment, QM_LABEL_CLUSTER, jstr(p, "spec", "cluster"),
 			  "finalizers", QM_FINALIZER_POOL, "spec", jget(p, "spec"));
-	int rc = kube_create(s->r->kube, &KIND_STORAGEPOOL, pool, &made, &s->r->error);
+	int rc = status_fence(s);
+	if (rc == 0)
+		rc = kube_create(s->r->kube, &KIND_STORAGEPOOL, pool, &made, &s->r->error);
 	if (rc < 0)
 		return rc;
 	reader_learned(s->r->cache, &KIND_STORAGEPOOL, made);
@@ -98,8 +100,13 @@ static int change_pool(struct system *s, const json_t *p)
 	json_t *diff = merge_diff(jget(pool, "spec"), jget(p, "spec"));
 	if (!diff)
 		return 0;
-	int rc = op_patch(s->r, &KIND_STORAGEPOOL, pool, NULL, json_pack("{s:o}", "spec", diff),
-			  &changed);
+	int rc = status_fence(s);
+	if (rc < 0) {
+		json_decref(diff);
+		return rc;
+	}
+	rc = op_patch(s->r, &KIND_STORAGEPOOL, pool, NULL, json_pack("{s:o}", "spec", diff),
+		      &changed);
 	if (rc < 0)
 		return rc;
 	json_object_update(pool, changed);
@@ -113,6 +120,8 @@ static int delete_pool(struct system *s, const json_t *p)
 	if (object_deleting(pool))
 		return 0;
 	int rc = may_destroy(s, pool);
+	if (rc > 0)
+		rc = status_fence(s) < 0 ? -s->r->error.code : 1;
 	if (rc <= 0)
 		return rc;
 	struct kube_delete_options options = { .uid = object_uid(pool),
@@ -159,26 +168,23 @@ static int finish_deletion(struct system *s, const json_t *pool)
 
 int pools_apply(struct system *s)
 {
+	static const struct {
+		const char *action;
+		int (*carry_out)(struct system *s, const json_t *p);
+	} actions[] = { { "create", create_pool },
+			{ "change", change_pool },
+			{ "delete", delete_pool } };
 	size_t i;
 	json_t *p;
-	bool fenced = false;
 
 	json_array_foreach (s->plan.pools, i, p) {
-		const char *action = jstr(p, "action");
-		int rc = 0;
-		if (streq(action, "keep"))
-			continue;
-		if (!fenced)
-			rc = status_fence(s);
-		fenced = true;
-		if (rc == 0 && streq(action, "create"))
-			rc = create_pool(s, p);
-		else if (rc == 0 && streq(action, "change"))
-			rc = change_pool(s, p);
-		else if (rc == 0 && streq(action, "delete"))
-			rc = delete_pool(s, p);
-		if (rc < 0)
-			return rc;
+		for (size_t k = 0; k < ARRAY_SIZE(actions); k++) {
+			int rc = streq(jstr(p, "action"), actions[k].action)
+					 ? actions[k].carry_out(s, p)
+					 : 0;
+			if (rc < 0)
+				return rc;
+		}
 	}
 	json_array_foreach (s->pools, i, p) {
 		int rc = object_deleting(p) ? finish_deletion(s, p) : 0;

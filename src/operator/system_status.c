@@ -47,13 +47,17 @@ static int patch_status(struct system *s, const char *subresource, json_t *patch
 
 int status_fence(struct system *s)
 {
+	if (s->fenced)
+		return 0;
 	const char *last = object_annotation(s->status, QM_ANNOTATION_FENCE);
 	const char *dot = last ? strchr(last, '.') : NULL;
 	long long count = dot ? strtoll(dot + 1, NULL, 10) : 0;
 	cleanup_free char *next = xasprintf("%lld.%lld", (long long)s->epoch, count + 1);
-	return patch_status(
+	int rc = patch_status(
 		s, NULL,
 		json_pack("{s:{s:{s:s}}}", "metadata", "annotations", QM_ANNOTATION_FENCE, next));
+	s->fenced = rc == 0;
+	return rc;
 }
 
 /* ---- the class --------------------------------------------------------------------------------- */

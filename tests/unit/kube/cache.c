@@ -167,6 +167,28 @@ static void learned_during_a_list(void **state)
 	assert_int_equal(value(&c, "b"), -1);
 }
 
+static void learned_is_told_by_a_list(void **state)
+{
+	struct heard h = { 0 };
+	cleanup_with(cache_done) struct cache c;
+
+	setup(&c, &h);
+	learned(&c, "new", 8);
+	h = (struct heard){ 0 };
+	cache_list_begin(&c); /* the watch broke before it told of the write */
+	item(&c, "a", 1);
+	item(&c, "b", 2);
+	item(&c, "new", 8);
+	cache_list_end(&c, "10");
+	assert_string_equal(h.last, "new");
+	assert_int_equal(h.added + h.modified, 1);
+	h = (struct heard){ 0 };
+	cache_list_begin(&c); /* and once is enough */
+	item(&c, "new", 8);
+	cache_list_end(&c, "11");
+	assert_int_equal(h.added + h.modified, 0);
+}
+
 static void recreated(void **state)
 {
 	struct heard h = { 0 };
@@ -222,6 +244,7 @@ int main(void)
 		cmocka_unit_test(learned_is_newer),
 		cmocka_unit_test(learned_during_a_list),
 		cmocka_unit_test(recreated),
+		cmocka_unit_test(learned_is_told_by_a_list),
 		cmocka_unit_test(with_selector),
 		cmocka_unit_test(each),
 	};

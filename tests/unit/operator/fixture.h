@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "api/store.h"
+#include "base/mem.h"
+#include "base/rand.h"
+#include "operator/ledger.h"
+#include "operator/op.h"
+
+/*
+ * An operator in a world that is all memory: the real object store, a stand-in for agents that do
+ * at once what they are told, for the platform, and for workers whose pools are sets of names. Its
+ * client can fail at one chosen write, before or after it took effect.
+ */
+#define GIB (1LL << 30)
+
+struct fixture {
+	struct store *store;
+	struct clock clock;
+	int64_t now_ms;
+	struct prng ids;
+	struct kube kube; /* what the operator sees: counts and fails writes */
+	struct kube *api; /* the store itself, for the test */
+	struct reader reader;
+	struct reconcile r;
+	struct operator op;
+	struct platform platform;
+	struct workers workers;
+	bool leads;
+	int64_t epoch;
+	int fail_at, writes; /* the write that fails, counted from 1; 0: none */
+	bool fail_after;
+	bool failed;
+	json_t *volumes; /* object: pool to object of names: the directories */
+	int worker_rc; /* what workers answer */
+	json_t *agents; /* object: names of nodes whose agent runs */
+	bool agents_silent;
+	int64_t pool_bytes; /* capacity of each pool */
+	struct strv seen; /* keys of all claims and volumes that ever were */
+};
+
+struct fixture *fixture_new(void);
+void fixture_free(struct fixture *f);
+/* The operator dies and starts again. */
+void fixture_restart(struct fixture *f);
+/* Operator and agents, until nothing changes any more. */
+void settle(struct fixture *f);
+
+void add_node(struct fixture *f, const char *name, int zone, int devices);
+void add_nodes(struct fixture *f, int count, int devices);
+/* A store that is ONLINE: three nodes with one device each, one pool of 10 GiB. */
+struct fixture *fixture_online(void);
+void add_claim(struct fixture *f, const char *name, const char *class, const char *size);
+/* New references; NULL: not there. */
+json_t *get(struct fixture *f, const struct kind *kind, const char *name);
+json_t *get_claim(struct fixture *f, const char *name);
+json_t *get_pv_of(struct fixture *f, const char *claim);
+void delete (struct fixture *f, const struct kind *kind, const char *name);
+void patch(struct fixture *f, const struct kind *kind, const char *name, json_t *patch);
+size_t count(struct fixture *f, const struct kind *kind);
+bool has_volume(struct fixture *f, const char *pool, const char *name);
+bool phase_is(struct fixture *f, const struct kind *kind, const char *name, const char *phase);
