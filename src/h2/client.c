@@ -10,6 +10,8 @@
 #define PING_MS 30000
 #define DIAL_AGAIN_MS 10
 
+static const char closing[] = "The client is being closed";
+
 /* ---- connections ----------------------------------------------------------------------- */
 
 static void close_conn(struct client_conn *cc, const char *why)
@@ -266,6 +268,9 @@ static void *io_main(void *arg)
 		}
 		take_posted(c);
 	} while (tend(c));
+	/* Here, since TLS says goodbye, and this thread is safe from SIGPIPE. */
+	while (!TAILQ_EMPTY(&c->conns))
+		close_conn(TAILQ_FIRST(&c->conns), closing);
 	return NULL;
 }
 
@@ -349,9 +354,7 @@ int h2_client_new(const struct h2_target *target, struct h2_client **ret, struct
 
 static void stop_io(struct h2_client *c)
 {
-	static const char why[] = "The client is being closed";
 	struct error err = ERROR_INIT;
-	struct client_conn *cc;
 
 	hub_lock(c->hub);
 	c->stopping = true;
@@ -363,9 +366,7 @@ static void stop_io(struct h2_client *c)
 	c->hub->closed = true;
 	hub_unlock(c->hub);
 	take_posted(c);
-	while ((cc = TAILQ_FIRST(&c->conns)))
-		close_conn(cc, why);
-	error_set(&err, ECONNRESET, "%s", why);
+	error_set(&err, ECONNRESET, "%s", closing);
 	fail_waiting(c, &err);
 }
 
