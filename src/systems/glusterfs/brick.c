@@ -259,7 +259,8 @@ void brick_prepare(struct node_host *h, const struct brick_order *o, struct bric
 }
 
 /* ---- releasing ----------------------------------------------------------------------------- */
-static int release_device(struct node_host *h, const json_t *record, const char *root,
+/* "freeing" is on record before the signature goes: a disk without it is then known to be free. */
+static int release_device(struct node_host *h, const char *name, json_t *record, const char *root,
 			  struct error *err)
 {
 	char device[DEVICE_PATH_MAX];
@@ -270,7 +271,11 @@ static int release_device(struct node_host *h, const json_t *record, const char 
 		return rc;
 	rc = h->ops->find_device(h, uuid, device, err);
 	if (rc == -ENOENT)
-		return jbool(record, "ready") ? 1 : 0; /* never formatted: nothing to free */
+		return jbool(record, "ready") && !jbool(record, "freeing") ? 1 : 0;
+	if (rc < 0)
+		return rc;
+	json_object_set_new(record, "freeing", json_true());
+	rc = h->ops->record_put(h, name, record, err);
 	return rc < 0 ? rc : h->ops->wipe(h, device, uuid, err);
 }
 
@@ -297,7 +302,7 @@ int brick_release(struct node_host *h, const char *id, struct error *err)
 			return rc;
 	}
 	rc = jstr(record, "directory") ? h->ops->tree_remove(h, root, id, err)
-				       : release_device(h, record, root, err);
+				       : release_device(h, name, record, root, err);
 	return rc != 0 ? rc : h->ops->record_remove(h, name, err);
 }
 

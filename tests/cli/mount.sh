@@ -58,9 +58,9 @@ volume() { # NAME DIRECTORY [LABELS]
 api=$!
 check "the API" wait_for 20 k get namespaces
 check "a claim and a volume" volume data "$dir/volume"
-refused() { refuses "$@"; }
-check "a claim that is not there" refused 'no claim nosuch in namespace default' qm mount nosuch "$dir/mnt"
-check "a claim that does not get bound" refused 'not bound in time.*describe pvc data' qm mount data "$dir/mnt" --timeout=1s
+
+check "a claim that is not there" refuses 'no claim nosuch in namespace default' qm mount nosuch "$dir/mnt"
+check "a claim that does not get bound" refuses 'not bound in time.*describe pvc data' qm mount data "$dir/mnt" --timeout=1s
 check "nothing was made" test ! -e "$dir/mnt"
 
 (sleep 1; status pvc data '{"status":{"phase":"Bound"}}' >"$dir/patch.log" 2>&1) &
@@ -86,14 +86,14 @@ check "no record is left" test "$(records)" = 0
 
 volume two "$dir/other" >"$dir/out" && status pvc two '{"status":{"phase":"Bound"}}' >"$dir/out"
 check "mount one" qm mount data "$dir/mnt"
-check "another volume on the same directory is refused" refused 'pv-data is mounted on' qm mount two "$dir/mnt"
+check "another volume on the same directory is refused" refuses 'pv-data is mounted on' qm mount two "$dir/mnt"
 check "umount it" qm umount "$dir/mnt"
 mount -t tmpfs tmpfs "$dir/mnt"
-check "a mount point of others is refused" refused 'is a mount point already' qm mount data "$dir/mnt"
-check "and not unmounted" refused 'was not mounted by quartermaster' qm umount "$dir/mnt"
+check "a mount point of others is refused" refuses 'is a mount point already' qm mount data "$dir/mnt"
+check "and not unmounted" refuses 'was not mounted by quartermaster' qm umount "$dir/mnt"
 umount "$dir/mnt"
 ln -s "$dir/second" "$dir/link"
-check "a symbolic link is refused" refused 'symbolic link' qm mount data "$dir/link"
+check "a symbolic link is refused" refuses 'symbolic link' qm mount data "$dir/link"
 check "no record is left" test "$(records)" = 0
 
 # killed between its steps: a record without its mount, of this volume and of another
