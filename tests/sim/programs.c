@@ -138,6 +138,7 @@ void operator_proc_setup(struct proc *p, const struct sim_options *options, cons
 			    .sim = &w->sim,
 			    .controllers = operator_controllers,
 			    .project = operator_project,
+			    .mark = operator_mark,
 			    .start = operator_start,
 			    .stopped = operator_stopped,
 			    .userdata = (void *)options,
