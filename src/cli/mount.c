@@ -242,7 +242,7 @@ static int mount_volume(struct mounting *m, const char *volume_id, const char *c
 	return r;
 }
 
-static int run_mount(struct session *s, const struct args *a)
+int cmd_mount(struct session *s, const struct args *a)
 {
 	cleanup_with(mounting_done) struct mounting m = { .lock = -1 };
 	cleanup_json json_t *volume = NULL;
@@ -322,7 +322,7 @@ static int unmount_dir(struct mounting *m, struct error *err)
 	return r;
 }
 
-static int run_umount(const struct args *a)
+int cmd_umount(struct session *s, const struct args *a)
 {
 	cleanup_with(mounting_done) struct mounting m = { .lock = -1,
 							  .force = args_given(a, "force") };
@@ -340,71 +340,3 @@ static int run_umount(const struct args *a)
 }
 
 /* ---- verbs ------------------------------------------------------------------------------------ */
-
-static const struct verb mount_verb = {
-	.name = "mount",
-	.usage = "CLAIM DIR",
-	.summary = "Mount the volume of a claim on this machine",
-	.help = "Waits until the claim is bound and its size is enforced, or says why that is not. "
-		"DIR is "
-		"made where it is missing.",
-	.example = "quartermaster mount my-claim /mnt/data",
-	.flags =
-		(const struct flag[]){
-			{ .name = "timeout",
-			  .value = "TIME",
-			  .help = "How long to wait for the claim, and for the mount (60s)" },
-			{ 0 } },
-	.connects = true,
-	.min_words = 2,
-	.max_words = 2,
-};
-
-static const struct verb umount_verb = {
-	.name = "umount",
-	.usage = "DIR",
-	.summary = "Undo mount",
-	.example = "quartermaster umount /mnt/data",
-	.flags =
-		(const struct flag[]){
-			{ .name = "force",
-			  .help = "Although it is in use; unwritten data may be lost" },
-			{ 0 } },
-	.min_words = 1,
-	.max_words = 1,
-};
-
-int verb_mount(int argc, char **argv)
-{
-	struct session s = { .out = stdout };
-	struct args a;
-	int code = args_parse(&mount_verb, argc, argv, &a);
-
-	if (code != QM_OK)
-		return code;
-	if (args_given(&a, "help")) {
-		verb_help(&mount_verb, stdout);
-	} else {
-		code = session_open(&a, &s);
-		if (code == QM_OK)
-			code = run_mount(&s, &a);
-		session_done(&s);
-	}
-	args_done(&a);
-	return code;
-}
-
-int verb_umount(int argc, char **argv)
-{
-	struct args a;
-	int code = args_parse(&umount_verb, argc, argv, &a);
-
-	if (code != QM_OK)
-		return code;
-	if (args_given(&a, "help"))
-		verb_help(&umount_verb, stdout);
-	else
-		code = run_umount(&a);
-	args_done(&a);
-	return code;
-}

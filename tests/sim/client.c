@@ -168,7 +168,7 @@ static int late(const struct call *c, struct error *err)
 
 	*moved = *c;
 	moved->store = c->proc->world->late;
-	sim_after(s, 100 + sim_below(s, 60000), perform_late, moved);
+	sim_after(s, 100 + sim_below(s, 20000), perform_late, moved);
 	if (task_self(s))
 		task_sleep(s, 5000 + sim_below(s, 25000));
 	return error_set(err, ETIMEDOUT, "no answer in time");

@@ -49,6 +49,7 @@ struct proc {
 	struct reader reader;
 	const struct controller *const *controllers;
 	kube_project project;
+	kube_mark mark;
 	/* The program's own part, made anew at each start: gives r->app; stopped when all tasks have ended. */
 	void *(*start)(struct proc *p);
 	void (*stopped)(struct proc *p, void *app);

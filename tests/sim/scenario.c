@@ -223,7 +223,10 @@ static void setup_nodes(struct scenario *s)
 {
 	struct sim *sim = sim_of(s);
 
-	s->node_count = s->bricks + (int)sim_below(sim, MODEL_NODES - s->bricks + 1);
+	/* mostly few nodes: they are quick, and what goes wrong goes wrong with few */
+	s->node_count = s->bricks + (int)sim_below(sim, 2);
+	if (sim_chance(sim, 3000))
+		s->node_count = s->bricks + (int)sim_below(sim, MODEL_NODES - s->bricks + 1);
 	for (int i = 0; i < s->node_count; i++) {
 		struct sim_node *n = &s->nodes[i];
 		char address[40];
@@ -278,7 +281,7 @@ static void setup(struct scenario *s, uint64_t seed, enum mutant mutant, FILE *t
 static void trouble_phase(struct scenario *s)
 {
 	struct sim *sim = sim_of(s);
-	int events = 25 + (int)sim_below(sim, 35);
+	int events = 10 + (int)sim_below(sim, 25);
 
 	for (int i = 0; i < s->operator_count; i++)
 		proc_start(&s->operators[i]);
@@ -303,12 +306,35 @@ static void calm(struct scenario *s)
 	sim->faults = false;
 	for (int i = 0; i < s->node_count; i++) {
 		model_node_up(&s->model.nodes[i]);
-		if (s->nodes[i].wanted && s->nodes[i].maintenance) {
+		if (s->nodes[i]
+			    .maintenance) { /* a node that is to go, too: it cannot be emptied in maintenance */
 			s->nodes[i].maintenance = false;
 			edit_node(s, &s->nodes[i]);
 		}
 	}
 	sim_run_until(sim, sim->now_ms + CALM_MS);
+}
+
+/* What the API has of the things that do not settle. */
+static void tell_all(struct scenario *s)
+{
+	static const struct kind *const told[] = { &KIND_STORAGENODE, &KIND_STORAGEPOOL,
+						   &KIND_STORAGESTATUS, &KIND_PVC, &KIND_PV };
+
+	for (size_t i = 0; sim_of(s)->trace && i < ARRAY_SIZE(told); i++) {
+		cleanup_json json_t *items = NULL;
+		json_t *o;
+		size_t k;
+
+		kube_list(s->world.late, told[i], NULL, NULL, &items, NULL, NULL);
+		json_array_foreach (items, k, o) {
+			cleanup_free char *text = NULL;
+
+			json_object_del(json_object_get(o, "metadata"), "managedFields");
+			text = json_text(o);
+			sim_trace(sim_of(s), "%s", text);
+		}
+	}
 }
 
 static void settle(struct scenario *s)
@@ -320,13 +346,14 @@ static void settle(struct scenario *s)
 	while (sim->now_ms - began < SETTLE_MS && !*sim->failure) {
 		if (scenario_settled(s, problem, sizeof(problem))) {
 			s->settled_ms = sim->now_ms - began;
-			sim_run_until(sim, sim->now_ms + 45000);
+			sim_run_until(sim, sim->now_ms + 20000);
 			if (!scenario_settled(s, problem, sizeof(problem)))
 				sim_fail(sim, "it was settled, and then: %s", problem);
 			return;
 		}
 		sim_run_until(sim, sim->now_ms + 10000);
 	}
+	tell_all(s);
 	sim_fail(sim, "not settled after %d minutes: %s", SETTLE_MS / 60000, problem);
 }
 
