@@ -46,10 +46,11 @@ static int copy_entry(char *fixed[6], char *after[3], struct mount_entry *ret)
 	unescape(after[0]);
 	unescape(after[1]);
 	mount_entry_done(ret);
-	*ret = (struct mount_entry){ .root = strdup(fixed[3]),
+	*ret = (struct mount_entry){ .device = strdup(fixed[2]),
+				     .root = strdup(fixed[3]),
 				     .fs_type = strdup(after[0]),
 				     .source = strdup(after[1]) };
-	if (ret->root && ret->fs_type && ret->source)
+	if (ret->device && ret->root && ret->fs_type && ret->source)
 		return 0;
 	mount_entry_done(ret);
 	return -ENOMEM;
@@ -89,6 +90,7 @@ int mountinfo_find(const char *text, const char *mount_point, struct mount_entry
 
 void mount_entry_done(struct mount_entry *e)
 {
+	free(e->device);
 	free(e->root);
 	free(e->fs_type);
 	free(e->source);

@@ -4,7 +4,9 @@
 #include "base/error.h"
 
 struct mount_entry {
-	char *root, *fs_type, *source;
+	char *device; /* "major:minor": two entries with the same are one file system */
+	char *root; /* what of it is mounted: "/", or the directory that was bound */
+	char *fs_type, *source;
 };
 
 /*

@@ -10,8 +10,9 @@
  * The cluster's volumes, driven by the one agent that holds the cluster's lease. One step at a
  * time, each from a fresh look; nothing is remembered that gluster or the API would not say again.
  */
-#define IDLE_MS 60000 /* all is well */
-#define WAIT_MS 3000 /* something is awaited, or healing */
+#define IDLE_MS                                                                                    \
+	300000 /* all is well; what changes is reported by the nodes, and brings us here at once */
+#define WAIT_MS 5000 /* something is awaited, or healing */
 #define NEXT_MS 1 /* a step was done: look again at once */
 #define HEAL_EVERY_MS 10000
 #define NUMBERS_EVERY_MS 30000
@@ -126,33 +127,115 @@ static int decide(struct pool_work *w)
 	return 0;
 }
 
+/* ---- what is remembered of a pool ---------------------------------------------------------- */
+static json_t *memory(struct pool_work *w)
+{
+	json_t *pools = w->agent->state->pools, *m = json_object_get(pools, object_name(w->pool));
+
+	if (!m) {
+		m = json_object();
+		json_object_set_new(pools, object_name(w->pool), m);
+	}
+	return m;
+}
+
+static int sketch_node(const json_t *node, void *userdata)
+{
+	struct buf *out = userdata;
+	const json_t *b;
+	size_t i;
+
+	buf_printf(out, "%s %s:", object_name(node),
+		   jstr(node, "status", "phase") ? jstr(node, "status", "phase") : "");
+	json_array_foreach (jget(node, "status", "agent", "bricks"), i, b)
+		buf_printf(out, " %s%s%s", jstr(b, "id"), jbool(b, "online") ? "+" : "-",
+			   jint(b, "pending") > 0 ? "p" : "");
+	return 0;
+}
+
+/* All that nodes say about bricks that can make a difference to a pool: asking gluster costs far more. */
+static char *sketch_nodes(struct pool_work *w)
+{
+	struct buf out = { 0 };
+
+	reader_each(w->r->cache, &KIND_STORAGENODE, w->agent->ns, sketch_node, &out);
+	return buf_take(&out);
+}
+
+/*
+ * What of a pool is an order to us. Not its resourceVersion: that moves with our own reports too,
+ * and the one that a report returns may already hold an order that was not looked at.
+ */
+static char *sketch_orders(const json_t *pool)
+{
+	const json_t *annotations = jget(pool, "metadata", "annotations");
+	cleanup_free char *text = annotations ? json_text(annotations) : NULL;
+	const char *deleted = jstr(pool, "metadata", "deletionTimestamp");
+
+	return xasprintf("%lld %s %s", (long long)jint(pool, "metadata", "generation"),
+			 deleted ? deleted : "", text ? text : "");
+}
+
+/* Nothing has happened since the last look but our own report of it. */
+static bool nothing_new(struct pool_work *w)
+{
+	json_t *m = memory(w);
+	cleanup_free char *nodes = sketch_nodes(w), *orders = sketch_orders(w->pool);
+	int64_t left = jint(m, "next") - clock_mono_ms(w->r->clock);
+	bool same = streq(jstr(m, "nodes"), nodes) && streq(jstr(m, "orders"), orders);
+
+	json_object_set_new(m, "nodes", json_string(nodes));
+	if (!same || left <= 0)
+		return false;
+	w->r->again_ms = (int)left;
+	return true;
+}
+
+static void look_again(struct pool_work *w, int ms)
+{
+	cleanup_free char *orders = sketch_orders(w->pool);
+
+	json_object_set_new(memory(w), "orders", json_string(orders));
+	json_object_set_new(memory(w), "next", json_integer(clock_mono_ms(w->r->clock) + ms));
+	w->r->again_ms = ms;
+}
+
 /* ---- status -------------------------------------------------------------------------------- */
+static int patch(struct pool_work *w, json_t *status)
+{
+	return agent_patch_status(w->r, &KIND_STORAGEPOOL, object_namespace(w->pool),
+				  object_name(w->pool), status);
+}
+
 static int write_status(struct pool_work *w)
 {
-	struct agent_state *s = w->agent->state;
+	json_t *m = memory(w);
 	cleanup_json json_t *status = volume_pool_status(&w->view, &w->step);
-	const char *name = object_name(w->pool);
+	cleanup_json json_t *known = NULL;
 	int64_t now = clock_mono_ms(w->r->clock);
 	bool numbers;
 
-	/* what a step found wrong before stands until the step is done */
-	if (report_same(status, jget(w->pool, "status"), &numbers) &&
-	    (!numbers || now - jint(s->pool_numbers_ms, name) < NUMBERS_EVERY_MS))
+	/* what went wrong with this step the last time stands until it succeeds */
+	if (streq(jstr(m, "why"), w->step.why))
+		json_object_set(status, "message", jget(m, "failure"));
+	known = reader_get(w->r->cache, &KIND_STORAGEPOOL, object_namespace(w->pool),
+			   object_name(w->pool));
+	if (report_same(status, jget(known, "status"), &numbers) &&
+	    (!numbers || now - jint(m, "numbers") < NUMBERS_EVERY_MS))
 		return 0;
-	json_object_set_new(s->pool_numbers_ms, name, json_integer(now));
-	return agent_patch_status(w->r, &KIND_STORAGEPOOL, object_namespace(w->pool), name,
-				  json_incref(status));
+	json_object_set_new(m, "numbers", json_integer(now));
+	return patch(w, json_incref(status));
 }
 
 static int write_failure(struct pool_work *w, int rc)
 {
-	const char *name = object_name(w->pool);
-	const char *text = error_text(&w->r->error, rc);
+	json_t *m = memory(w);
 	struct error kept = w->r->error;
 
-	if (!streq(jstr(w->pool, "status", "message"), text))
-		agent_patch_status(w->r, &KIND_STORAGEPOOL, object_namespace(w->pool), name,
-				   json_pack("{s:s}", "message", text));
+	json_object_set_new(m, "why", json_string(w->step.why));
+	json_object_set_new(m, "failure", json_string(error_text(&kept, rc)));
+	json_object_del(m, "next");
+	write_status(w);
 	w->r->error = kept;
 	return rc;
 }
@@ -160,13 +243,12 @@ static int write_failure(struct pool_work *w, int rc)
 /* ---- acting -------------------------------------------------------------------------------- */
 static bool heal_due(struct pool_work *w)
 {
-	json_t *times = w->agent->state->healed_ms;
+	json_t *m = memory(w);
 	int64_t now = clock_mono_ms(w->r->clock);
-	const json_t *last = json_object_get(times, object_name(w->pool));
 
-	if (last && now - json_integer_value(last) < HEAL_EVERY_MS)
+	if (jget(m, "healed") && now - jint(m, "healed") < HEAL_EVERY_MS)
 		return false;
-	json_object_set_new(times, object_name(w->pool), json_integer(now));
+	json_object_set_new(m, "healed", json_integer(now));
 	return true;
 }
 
@@ -196,7 +278,10 @@ static int act(struct pool_work *w)
 			w->r->error = ERROR_INIT;
 			return WAIT_MS;
 		}
-		return rc < 0 ? rc : NEXT_MS;
+		if (rc < 0)
+			return rc;
+		json_object_del(memory(w), "why");
+		return NEXT_MS;
 	}
 }
 
@@ -216,11 +301,11 @@ static int converge(struct pool_work *w)
 		if (rc < 0)
 			return write_failure(w, rc);
 		if (rc != NEXT_MS) {
-			w->r->again_ms = rc;
+			look_again(w, rc);
 			return 0;
 		}
 	}
-	w->r->again_ms = WAIT_MS;
+	look_again(w, WAIT_MS);
 	return 0;
 }
 
@@ -236,8 +321,10 @@ static int pool_reconcile(struct reconcile *r, const char *key)
 	pool = reader_get(r->cache, &KIND_STORAGEPOOL, ns, name);
 	if (!node || !pool || !streq(ns, a->ns) ||
 	    !streq(jstr(pool, "spec", "cluster"), jstr(node, "status", "plan", "cluster")) ||
-	    !agent_leads(a, node))
+	    !agent_leads(a, node)) {
+		json_object_del(a->state->pools, name);
 		return 0;
+	}
 	/* deleted for us: the operator only has its finalizer to remove */
 	if (object_deleting(pool) && streq(jstr(pool, "status", "phase"), "Deleted"))
 		return 0;
@@ -247,13 +334,31 @@ static int pool_reconcile(struct reconcile *r, const char *key)
 		return 0;
 	}
 	w.pool = pool;
+	if (nothing_new(&w))
+		return 0;
 	rc = converge(&w);
 	work_done(&w);
 	return rc;
 }
 
+/* The pools of a node's bricks. */
+static void node_pools(const json_t *node, struct reconcile *r, struct strv *keys)
+{
+	const json_t *b;
+	size_t i;
+
+	json_array_foreach (jget(node, "status", "agent", "bricks"), i, b) {
+		cleanup_free char *key = xasprintf("%s/%s", object_namespace(node),
+						   jstr(b, "pool") ? jstr(b, "pool") : "");
+
+		if (jstr(b, "pool") && !strv_contains(keys, key))
+			strv_add(keys, key);
+	}
+}
+
 static const struct controller_watch pool_watches[] = {
 	{ .kind = &KIND_STORAGEPOOL },
+	{ .kind = &KIND_STORAGENODE, .keys = node_pools },
 	{ 0 },
 };
 

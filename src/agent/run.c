@@ -152,6 +152,9 @@ void agent_project(const struct kind *kind, json_t *object)
 	json_t *metadata = jget(object, "metadata");
 
 	json_object_del(metadata, "managedFields");
+	if (kind != &KIND_STORAGEPOOL)
+		json_object_del(metadata, "annotations");
+	json_object_del(jget(object, "status"), "conditions");
 	if (kind == &KIND_PV)
 		project_volume(object);
 }
@@ -219,11 +222,7 @@ static void runner_set(struct process *p, struct runner *runner)
 
 static int run(struct process *p, struct error *err)
 {
-	cleanup_free char *field = xasprintf("metadata.name=%s", p->agent.node);
-	struct controller_watch watches[] = { { .kind = &KIND_STORAGENODE, .fields = field },
-					      { 0 } };
-	struct controller node = AGENT_NODE;
-	const struct controller *controllers[] = { &node, &AGENT_POOL, &AGENT_QUOTA, NULL };
+	const struct controller *controllers[] = { &AGENT_NODE, &AGENT_POOL, &AGENT_QUOTA, NULL };
 	struct runner_options o = { .kube = p->kube,
 				    .ns = p->agent.ns,
 				    .controllers = controllers,
@@ -232,7 +231,6 @@ static int run(struct process *p, struct error *err)
 	struct runner *runner = NULL;
 	int rc;
 
-	node.watches = watches;
 	p->agent.host->changed = host_changed;
 	p->agent.host->changed_data = p;
 	rc = start_heartbeat(p, err);

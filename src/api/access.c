@@ -10,6 +10,7 @@
 #define CREATE (1 << VERB_CREATE)
 
 #define LEASE_PREFIX "cluster-"
+#define HEARTBEAT_PREFIX "node-"
 
 /* An agent may do this, and nothing else; access_guard narrows it further. */
 static const struct {
@@ -26,7 +27,18 @@ static const struct {
 	{ &KIND_EVENT, NULL, CREATE | CHANGE },
 };
 
-static bool agent_allowed(const struct access *a)
+/* Leases of a cluster are any agent's to take; a node's heartbeat is only its own agent's. */
+static bool agent_lease(const struct identity *who, const char *ns, const char *name)
+{
+	cleanup_free char *own = NULL;
+
+	if (!name || !str_has_prefix(name, HEARTBEAT_PREFIX))
+		return name && str_has_prefix(name, LEASE_PREFIX);
+	own = xasprintf("agent-%s-%s", ns ? ns : "", name + strlen(HEARTBEAT_PREFIX));
+	return streq(who->name, own);
+}
+
+static bool agent_allowed(const struct identity *who, const struct access *a)
 {
 	bool allowed = false;
 
@@ -35,7 +47,7 @@ static bool agent_allowed(const struct access *a)
 		    streq(agent_rules[i].subresource, a->subresource))
 			allowed |= (agent_rules[i].verbs >> a->verb) & 1;
 	if (a->kind == &KIND_LEASE && a->name && !((READ >> a->verb) & 1))
-		allowed &= str_has_prefix(a->name, LEASE_PREFIX);
+		allowed &= agent_lease(who, a->ns, a->name);
 	return allowed;
 }
 
@@ -48,7 +60,7 @@ bool access_allowed(const struct identity *who, const struct access *a)
 		       streq(a->ns, who->node[0] ? who->node : "default");
 	if (streq(who->role, "reader"))
 		return a->kind != &KIND_SECRET && ((READ >> a->verb) & 1);
-	return streq(who->role, "agent") && agent_allowed(a);
+	return streq(who->role, "agent") && agent_allowed(who, a);
 }
 
 const char *access_refusal(const struct identity *who, const struct access *a, char *buf,
@@ -74,8 +86,9 @@ static const char *agent_overreach(const struct identity *who, const struct kind
 {
 	static const char *const fixed[] = { "nodeName", "plan", "address" };
 
-	if (kind == &KIND_LEASE && !str_has_prefix(jstr(new, "metadata", "name"), LEASE_PREFIX))
-		return "an agent's leases have names that begin with " LEASE_PREFIX;
+	if (kind == &KIND_LEASE &&
+	    !agent_lease(who, jstr(new, "metadata", "namespace"), jstr(new, "metadata", "name")))
+		return "an agent's leases are " LEASE_PREFIX "* and the heartbeat of its own node";
 	if (kind != &KIND_STORAGENODE)
 		return NULL;
 	if (!streq(jstr(old, "status", "nodeName"), who->node))

@@ -134,18 +134,26 @@ struct listing {
 	char resource[RESOURCE_MAX];
 };
 
+/* "v1.VERSION.NAMESPACE/NAME": where the page before ended, and what moment it showed. */
 static int token_parse(struct listing *l, const char *token, struct error *err)
 {
+	const char *slash = strchr(token, '/');
 	int end = 0;
 
-	if (sscanf(token, "v1.%" SCNd64 ".%n", &l->at, &end) != 1 || end == 0 || l->at < 0)
-		return error_set(err, EINVAL, "continue key is not valid: start the list again");
-	token += end;
-	if (!strchr(token, '/') || strlen(token) > 500)
-		return error_set(err, EINVAL, "continue key is not valid: start the list again");
-	snprintf(l->after_ns, sizeof(l->after_ns), "%.*s", (int)strcspn(token, "/"), token);
-	snprintf(l->after_name, sizeof(l->after_name), "%s", strchr(token, '/') + 1);
-	return 0;
+	if (slash && sscanf(token, "v1.%" SCNd64 ".%n", &l->at, &end) == 1 && end > 0 &&
+	    l->at >= 0) {
+		const char *ns = token + end, *name = slash + 1;
+		size_t ns_len = (size_t)(slash - ns), name_len = strlen(name);
+
+		if (ns <= slash && ns_len < sizeof(l->after_ns) &&
+		    name_len < sizeof(l->after_name)) {
+			memcpy(l->after_ns, ns, ns_len);
+			l->after_ns[ns_len] = '\0';
+			memcpy(l->after_name, name, name_len + 1);
+			return 0;
+		}
+	}
+	return error_set(err, EINVAL, "continue key is not valid: start the list again");
 }
 
 static void open_objects(struct listing *l)

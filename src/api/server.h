@@ -11,7 +11,8 @@
  *   operator  everything but Secrets of other namespaces than its own
  *   agent     reads StorageNode, StoragePool, PersistentVolume, Lease; writes the status of the StorageNode
  *             whose status.nodeName is its node, never its nodeName, plan or address; the status of
- *             StoragePools; Leases named cluster-*; Events
+ *             StoragePools; Leases named cluster-* and its own heartbeat (node-NAME, for the
+ *             token agent-NAMESPACE-NAME); Events
  *   reader    get, list, watch of everything but Secrets
  * /healthz, /readyz, /livez, /version answer without a token.
  */
@@ -28,7 +29,7 @@ void api_server_stop(struct api_server *s);
 
 /*
  * Tokens live in state_dir/tokens.json; made once, kept over restarts. For role agent, node is the
- * node's name. Gives the token (caller frees). Works while the server runs (it rereads the file).
+ * node's name; for role operator its namespace (NULL: default). Gives the token (caller frees). Works while the server runs (it rereads the file).
  */
 int api_token(const char *state_dir, const char *name, const char *role, const char *node,
 	      char **ret, struct error *err);

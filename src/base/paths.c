@@ -24,7 +24,8 @@ const char *run_dir(void)
 	return from_env("QM_RUN_DIR", "/run/quartermaster");
 }
 
-static char *below(const char *dir, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static char *below(const char *dir, const char *format,
+							     va_list args)
 {
 	cleanup_free char *rest = NULL;
 

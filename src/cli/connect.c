@@ -154,3 +154,40 @@ const char *session_ns(const struct session *s, const struct kind *k)
 {
 	return k->namespaced ? s->ns : NULL;
 }
+
+static int run_command(const struct verb *v, int argc, char **argv)
+{
+	struct session s = { .out = stdout };
+	struct args a;
+	int code = args_parse(v, argc, argv, &a);
+
+	if (code != QM_OK)
+		return code;
+	if (args_given(&a, "help")) {
+		verb_help(v, stdout);
+		args_done(&a);
+		return QM_OK;
+	}
+	if (v->connects)
+		code = session_open(&a, &s);
+	if (code == QM_OK)
+		code = v->command(&s, &a);
+	session_done(&s);
+	args_done(&a);
+	/* a full disk or a closed pipe is a failure as well */
+	if (fflush(stdout) != 0 && code == QM_OK)
+		code = QM_FAILED;
+	return code;
+}
+
+int verb_run(const struct verb *v, int argc, char **argv)
+{
+	argv[0] = (char *)v->name;
+	if (v->command)
+		return run_command(v, argc, argv);
+	if (v->run)
+		return v->run(argc, argv);
+	(void)fprintf(stderr, "quartermaster: this program was built without the verb \"%s\"\n",
+		      v->name);
+	return QM_USAGE;
+}

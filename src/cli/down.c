@@ -44,7 +44,7 @@ static int end_use(struct hostvol *h, const json_t *record, bool force, struct e
 	int r;
 
 	if (consumer && consumer[0] == '/')
-		return verb_umount(force ? 3 : 2, (char **)argv) == QM_OK ?
+		return verb_run(verb_find("umount"), force ? 3 : 2, (char **)argv) == QM_OK ?
 			       0 :
 			       error_set(err, EBUSY, "%s could not be unmounted; see who uses it: fuser -vm %s; or add --force",
 					 consumer, consumer);

@@ -6,8 +6,10 @@
 #include "base/yaml.h"
 
 #include <errno.h>
+#include <time.h>
 
 #define WATCH_MS 600000
+#define PAUSE_MS 100 /* between watches, so that a server that ends them at once is not flooded */
 
 struct get {
 	struct session *s;
@@ -76,32 +78,49 @@ static void print_change(struct get *g, json_t *object)
 	print_items(g, items, true);
 }
 
-/* Prints changes until the watch breaks for good; an expired or closed one is taken up again. */
-static int watch(struct get *g, char *version)
+/* Prints changes from a version on until the watch ends: 0, or why; the version moves along. */
+static int watch_once(struct get *g, char **version, struct error *err)
 {
 	const struct kube_ops *ops = g->s->kube->ops;
+	struct kube_event event = { 0 };
+	struct kube_watch *w;
+	int rc = ops->watch(g->s->kube, g->k, g->ns, &g->sel, *version, &w, err);
+
+	if (rc < 0)
+		return rc;
+	while ((rc = ops->watch_next(w, WATCH_MS, &event, err)) == 1) {
+		free(*version);
+		*version = xstrdup(object_version(event.object));
+		if (event.type != KUBE_BOOKMARK)
+			print_change(g, event.object);
+		json_decref(event.object);
+	}
+	ops->watch_close(w);
+	return rc == -ETIMEDOUT ? 0 : rc;
+}
+
+/* Until interrupted, or until the API is gone. A watch that is over is taken up again; one whose
+ * version is too old begins with a new list. */
+static int watch(struct get *g, char *version)
+{
 	cleanup_free char *from = version;
 	struct error err = ERROR_INIT;
-	int rc = 0;
+	int rc;
 
-	while (rc == 0) {
-		struct kube_event event = { 0 };
-		struct kube_watch *w;
+	for (;;) {
+		rc = watch_once(g, &from, &err);
+		if (rc == -EIDRM) {
+			cleanup_json json_t *items = NULL;
 
-		rc = ops->watch(g->s->kube, g->k, g->ns, &g->sel, from, &w, &err);
-		if (rc < 0)
-			break;
-		while ((rc = ops->watch_next(w, WATCH_MS, &event, &err)) == 1) {
-			free(from);
-			from = xstrdup(object_version(event.object));
-			if (event.type != KUBE_BOOKMARK)
-				print_change(g, event.object);
-			json_decref(event.object);
+			free(TAKE_PTR(from));
+			rc = kube_list(g->s->kube, g->k, g->ns, &g->sel, &items, &from, &err);
+			if (rc == 0)
+				print_items(g, items, false);
 		}
-		ops->watch_close(w);
-		rc = rc == -ETIMEDOUT ? 0 : rc;
+		if (rc < 0)
+			return session_fail(g->s, rc, &err);
+		(void)nanosleep(&(struct timespec){ .tv_nsec = PAUSE_MS * 1000000L }, NULL);
 	}
-	return session_fail(g->s, rc, &err);
 }
 
 static int get_named(struct get *g, const struct args *a, json_t *items)

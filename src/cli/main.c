@@ -22,43 +22,6 @@ static int help(FILE *out)
 	return QM_OK;
 }
 
-static int run_command(const struct verb *v, int argc, char **argv)
-{
-	struct session s = { .out = stdout };
-	struct args a;
-	int code = args_parse(v, argc, argv, &a);
-
-	if (code != QM_OK)
-		return code;
-	if (args_given(&a, "help")) {
-		verb_help(v, stdout);
-		args_done(&a);
-		return QM_OK;
-	}
-	if (v->connects)
-		code = session_open(&a, &s);
-	if (code == QM_OK)
-		code = v->command(&s, &a);
-	session_done(&s);
-	args_done(&a);
-	/* a full disk or a closed pipe is a failure as well */
-	if (fflush(stdout) != 0 && code == QM_OK)
-		code = QM_FAILED;
-	return code;
-}
-
-static int run(const struct verb *v, int argc, char **argv)
-{
-	argv[0] = (char *)v->name;
-	if (v->command)
-		return run_command(v, argc, argv);
-	if (v->run)
-		return v->run(argc, argv);
-	(void)fprintf(stderr, "quartermaster: this program was built without the verb \"%s\"\n",
-		      v->name);
-	return QM_USAGE;
-}
-
 int main(int argc, char **argv)
 {
 	const char *word = argc > 1 ? argv[1] : NULL;
@@ -72,9 +35,9 @@ int main(int argc, char **argv)
 	if (streq(word, "--help") || streq(word, "-h") || streq(word, "help")) {
 		v = argc > 2 ? verb_find(argv[2]) : NULL;
 		if (v)
-			return run(v, 2, (char *[]){ argv[2], (char *)"--help", NULL });
+			return verb_run(v, 2, (char *[]){ argv[2], (char *)"--help", NULL });
 		return argc > 2 ? verb_unknown(argv[2]) : help(stdout);
 	}
 	v = verb_find(streq(word, "--version") ? "version" : word);
-	return v ? run(v, argc - 1, argv + 1) : verb_unknown(word);
+	return v ? verb_run(v, argc - 1, argv + 1) : verb_unknown(word);
 }

@@ -77,8 +77,9 @@ static int connect_api(struct up *up, struct error *err)
 	int r = kube_config_load(path, &config, err);
 
 	if (r == 0) {
+		/* the same manager as of apply: what was declared here can be taken back there */
 		free(config.manager);
-		config.manager = xstrdup("quartermaster-up");
+		config.manager = xstrdup("quartermaster");
 		r = kube_connect(&config, &up->kube, err);
 		kube_config_done(&config);
 	}
@@ -241,7 +242,7 @@ static int demo_volume(struct up *up, struct error *err)
 	if (r < 0)
 		return r;
 	progress_end(&up->step, true, "claim demo, 100Mi: Bound");
-	return verb_mount(5, (char **)argv) == QM_OK ? 0 : error_set(err, EIO, "the claim demo could not be mounted");
+	return verb_run(verb_find("mount"), 5, (char **)argv) == QM_OK ? 0 : error_set(err, EIO, "the claim demo could not be mounted");
 }
 
 static int run(struct up *up, struct error *err)

@@ -103,8 +103,13 @@ static const struct flag down_flags[] = {
 	F_END,
 };
 
-static const struct flag agent_flags[] = {
-	{ 0, "node", "NAME", "The storage node whose part to play." },
+static const struct flag mount_flags[] = {
+	F_TIMEOUT("Wait so long for the claim, and for the mount (default 60s)."),
+	F_END,
+};
+
+static const struct flag umount_flags[] = {
+	{ 0, "force", NULL, "Although it is in use; unwritten data may be lost." },
 	F_END,
 };
 
@@ -206,13 +211,22 @@ const struct verb verbs[] = {
 	{ .name = "mount",
 	  .usage = "CLAIM DIR",
 	  .summary = "Mount the volume of a claim on this machine",
+	  .help = "Waits until the claim is bound and its size is enforced, or says why that is "
+		  "not. DIR is made where\nit is missing.",
 	  .example = "quartermaster mount my-claim /mnt/data",
-	  .run = verb_mount },
+	  .flags = mount_flags,
+	  .connects = true,
+	  .min_words = 2,
+	  .max_words = 2,
+	  .command = cmd_mount },
 	{ .name = "umount",
 	  .usage = "DIR",
 	  .summary = "Undo mount",
 	  .example = "quartermaster umount /mnt/data",
-	  .run = verb_umount },
+	  .flags = umount_flags,
+	  .min_words = 1,
+	  .max_words = 1,
+	  .command = cmd_umount },
 	{ .name = "support-bundle",
 	  .summary = "Collect objects, logs and versions in one file, without secrets",
 	  .example = "quartermaster support-bundle -o bundle.tar.gz",
@@ -241,7 +255,6 @@ const struct verb verbs[] = {
 	{ .name = "agent",
 	  .summary = "Run the part of one storage node",
 	  .internal = true,
-	  .flags = agent_flags,
 	  .run = verb_agent },
 	{ .name = "supervise",
 	  .summary = "Keep the programs of this machine's store running",

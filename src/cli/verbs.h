@@ -63,6 +63,8 @@ const struct verb *verb_find(const char *name);
 /* "no such verb …", with a suggestion, on standard error; returns QM_USAGE. */
 int verb_unknown(const char *name);
 void verb_help(const struct verb *v, FILE *out);
+/* Parses, connects where the verb wants that, and runs it; argv[0] is the verb. An exit code. */
+int verb_run(const struct verb *v, int argc, char **argv);
 
 /* The verb's flag at index i, those that all connecting verbs have included; NULL at the end. */
 const struct flag *args_flag(const struct verb *v, size_t i);
@@ -94,12 +96,12 @@ int cmd_version(struct session *s, const struct args *a);
 int cmd_wait(struct session *s, const struct args *a);
 
 int cmd_down(struct session *s, const struct args *a) __attribute__((weak));
+int cmd_mount(struct session *s, const struct args *a) __attribute__((weak));
+int cmd_umount(struct session *s, const struct args *a) __attribute__((weak));
 int cmd_up(struct session *s, const struct args *a) __attribute__((weak));
 
 /* Verbs of other parts. A program that is linked without one of them says that it lacks it. */
 int verb_agent(int argc, char **argv) __attribute__((weak));
 int verb_api(int argc, char **argv) __attribute__((weak));
-int verb_mount(int argc, char **argv) __attribute__((weak));
 int verb_operator(int argc, char **argv) __attribute__((weak));
 int verb_supervise(int argc, char **argv) __attribute__((weak));
-int verb_umount(int argc, char **argv) __attribute__((weak));

@@ -8,6 +8,9 @@
 
 #define CONNECTIONS_MAX 8 /* more than one only while a server allows too few streams on it */
 #define PING_MS 30000
+#define DIAL_AGAIN_MS 10
+
+static const char closing[] = "The client is being closed";
 
 /* ---- connections ----------------------------------------------------------------------- */
 
@@ -72,7 +75,9 @@ static void connect_next(struct h2_client *c, struct error *err)
 
 		r = fd < 0 ? fd : add_conn(c, fd, err);
 	} while (r < 0 && dial_has_next(&c->dial));
-	if (r < 0)
+	if (r == -EAGAIN)
+		c->dial_again_ms = hub_now_ms() + DIAL_AGAIN_MS;
+	else if (r < 0)
 		fail_waiting(c, err);
 }
 
@@ -117,12 +122,14 @@ static void serve_waiting(struct h2_client *c)
 {
 	struct h2_stream *s;
 
+	if (c->dial_again_ms && hub_now_ms() >= c->dial_again_ms)
+		c->dial_again_ms = 0;
 	while ((s = TAILQ_FIRST(&c->waiting))) {
 		struct client_conn *cc = pick_conn(c);
 
 		if (cc)
 			exchange_submit(cc, s);
-		else if (c->connecting)
+		else if (c->connecting || c->dial_again_ms)
 			return;
 		else
 			connect_first(c);
@@ -194,7 +201,6 @@ static void take_posted(struct h2_client *c)
 {
 	struct hub_item *item;
 
-	hub_quiet(c->hub);
 	while ((item = hub_next(c->hub))) {
 		struct h2_stream *s = container_of(item, struct h2_stream, item);
 
@@ -208,6 +214,8 @@ static int next_timeout(const struct h2_client *c, int64_t now)
 	const struct client_conn *cc;
 	int64_t next = INT64_MAX;
 
+	if (!TAILQ_EMPTY(&c->waiting) && !c->connecting)
+		next = c->dial_again_ms; /* at once, where it is not set */
 	TAILQ_FOREACH(cc, &c->conns, entry)
 	{
 		int64_t at = conn_next_ms(&cc->conn, cc->open > 0, c->target.ping_ms);
@@ -247,17 +255,22 @@ static void *io_main(void *arg)
 	struct epoll_event events[CONNECTIONS_MAX + 1];
 
 	do {
-		int timeout = TAILQ_EMPTY(&c->waiting) || c->connecting
-				      ? next_timeout(c, hub_now_ms())
-				      : 0;
-		int n = epoll_wait(c->epoll_fd, events, ARRAY_SIZE(events), timeout);
+		int n = epoll_wait(c->epoll_fd, events, ARRAY_SIZE(events),
+				   next_timeout(c, hub_now_ms()));
 
-		for (int i = 0; i < n; i++)
-			if (events[i].data.ptr != c->hub)
-				work_conn(
-					container_of(events[i].data.ptr, struct client_conn, conn));
+		for (int i = 0; i < n; i++) {
+			void *ptr = events[i].data.ptr;
+
+			if (ptr == c->hub)
+				hub_quiet(c->hub);
+			else
+				work_conn(container_of(ptr, struct client_conn, conn));
+		}
 		take_posted(c);
 	} while (tend(c));
+	/* Here, since TLS says goodbye, and this thread is safe from SIGPIPE. */
+	while (!TAILQ_EMPTY(&c->conns))
+		close_conn(TAILQ_FIRST(&c->conns), closing);
 	return NULL;
 }
 
@@ -341,9 +354,7 @@ int h2_client_new(const struct h2_target *target, struct h2_client **ret, struct
 
 static void stop_io(struct h2_client *c)
 {
-	static const char why[] = "The client is being closed";
 	struct error err = ERROR_INIT;
-	struct client_conn *cc;
 
 	hub_lock(c->hub);
 	c->stopping = true;
@@ -355,9 +366,7 @@ static void stop_io(struct h2_client *c)
 	c->hub->closed = true;
 	hub_unlock(c->hub);
 	take_posted(c);
-	while ((cc = TAILQ_FIRST(&c->conns)))
-		close_conn(cc, why);
-	error_set(&err, ECONNRESET, "%s", why);
+	error_set(&err, ECONNRESET, "%s", closing);
 	fail_waiting(c, &err);
 }
 

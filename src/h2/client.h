@@ -34,6 +34,7 @@ struct h2_client {
 	int conn_count;
 	struct client_conn *connecting; /* one of them, or NULL */
 	struct dial dial;
+	int64_t dial_again_ms; /* when to try again; 0: no need */
 	struct conn_scratch *scratch;
 };
 

@@ -65,9 +65,6 @@ static int dial_unix(const char *path, struct error *err)
 				 sizeof(addr.sun_path) - 1);
 	strcpy(addr.sun_path, path);
 	fd = dial_socket((struct sockaddr *)&addr, sizeof(addr));
-	/* A unix socket whose backlog is full does not let us wait for it. */
-	if (fd == -EAGAIN)
-		return error_set(err, ECONNREFUSED, "Cannot connect: too many others do");
 	if (fd < 0)
 		return error_errno(err, -fd, "Cannot connect");
 	return fd;

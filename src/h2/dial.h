@@ -15,6 +15,7 @@ struct dial {
 int dial_init(struct dial *d, const struct h2_target *target, struct error *err);
 void dial_done(struct dial *d);
 
-/* A non-blocking socket that is connected or connecting, or -errno of the last address. */
+/* A non-blocking socket that is connected or connecting, or -errno of the last address. -EAGAIN:
+ * the backlog of a unix socket is full, try again soon (the kernel does not let us wait for it). */
 int dial_next(struct dial *d, const struct h2_target *target, struct error *err);
 bool dial_has_next(const struct dial *d);

@@ -84,17 +84,10 @@ bool hub_post(struct hub *hub, struct hub_item *item)
 void hub_quiet(struct hub *hub)
 {
 	uint64_t count;
-	ssize_t n;
-	bool woken;
+	ssize_t n = read(hub->event_fd, &count, sizeof(count));
 
-	hub_lock(hub);
-	woken = hub->woken;
-	hub_unlock(hub);
-	if (!woken)
-		return;
-	/* Before woken is cleared: else this might swallow the next wake-up, which nobody repeats. */
-	n = read(hub->event_fd, &count, sizeof(count));
-	(void)n; /* EAGAIN: the writer is not there yet, and wakes us once more for nothing */
+	/* Only now: cleared before, a wake-up could come in between and be read away. */
+	(void)n;
 	hub_lock(hub);
 	hub->woken = false;
 	hub_unlock(hub);

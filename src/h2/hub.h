@@ -44,7 +44,8 @@ void hub_unlock(struct hub *hub);
 bool hub_post(struct hub *hub, struct hub_item *item);
 void hub_wake(struct hub *hub);
 
-/* For the I/O thread: makes the eventfd quiet; gives the items one by one, NULL at the end. */
+/* For the I/O thread. When the eventfd is readable, hub_quiet comes first; hub_next gives the items
+ * one by one, NULL at the end. */
 void hub_quiet(struct hub *hub);
 struct hub_item *hub_next(struct hub *hub);
 

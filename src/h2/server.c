@@ -11,6 +11,7 @@
 #define CONNECTIONS_MAX 256
 #define REQUEST_STALL_MS 30000 /* a peer may be silent for so long in the middle of a request */
 #define DRAIN_MS 2000 /* for what handlers are working on when the server is freed */
+#define ACCEPT_TURNS 16 /* connections in a row, before the others get their turn */
 #define ACCEPT_PAUSE_MS 200 /* after running out of descriptors */
 
 struct server_conn {
@@ -141,21 +142,15 @@ static void listen_on(struct h2_server *s, bool on)
 	}
 }
 
-static void accept_one(struct h2_server *s, struct listener *l)
+/* False when nobody waits for it any more. */
+static bool accept_one(struct h2_server *s, struct listener *l)
 {
 	struct h2_peer peer;
-	int fd;
+	int fd = listener_accept(l, &peer);
 
-	if (l->fd < 0)
-		return;
-	if (s->conn_count >= CONNECTIONS_MAX && !close_idlest(s)) {
-		fd = listener_accept(l, &peer);
-		if (fd >= 0)
-			close(fd);
-		return;
-	}
-	fd = listener_accept(l, &peer);
-	if (fd >= 0) {
+	if (fd >= 0 && s->conn_count >= CONNECTIONS_MAX && !close_idlest(s)) {
+		close(fd);
+	} else if (fd >= 0) {
 		add_conn(s, fd, &peer);
 	} else if (fd == -EMFILE || fd == -ENFILE || fd == -ENOBUFS || fd == -ENOMEM) {
 		/* The connection stays in the backlog, so that epoll would not come to rest. */
@@ -163,6 +158,7 @@ static void accept_one(struct h2_server *s, struct listener *l)
 		listen_on(s, false);
 		s->accept_again_ms = hub_now_ms() + ACCEPT_PAUSE_MS;
 	}
+	return fd >= 0;
 }
 
 static void work_conn(struct h2_server *s, struct server_conn *sc)
@@ -217,7 +213,6 @@ static void take_posted(struct h2_server *s)
 {
 	struct hub_item *item;
 
-	hub_quiet(s->env.hub);
 	while ((item = hub_next(s->env.hub))) {
 		struct h2_call *c = container_of(item, struct h2_call, item);
 
@@ -253,14 +248,17 @@ static void take_events(struct h2_server *s, struct epoll_event *events, int cou
 	for (int i = 0; i < count; i++) {
 		void *ptr = events[i].data.ptr;
 
-		if (ptr != s->env.hub && ptr != &s->listeners[LISTEN_UNIX] &&
-		    ptr != &s->listeners[LISTEN_TCP])
+		if (ptr == s->env.hub)
+			hub_quiet(s->env.hub);
+		else if (ptr != &s->listeners[LISTEN_UNIX] && ptr != &s->listeners[LISTEN_TCP])
 			work_conn(s, container_of(ptr, struct server_conn, conn));
 	}
 	for (int i = 0; i < count; i++)
 		if (events[i].data.ptr == &s->listeners[LISTEN_UNIX] ||
 		    events[i].data.ptr == &s->listeners[LISTEN_TCP])
-			accept_one(s, events[i].data.ptr);
+			for (int n = 0; n < ACCEPT_TURNS; n++)
+				if (!accept_one(s, events[i].data.ptr))
+					break;
 }
 
 /* True when the thread may end: no worker and no connection is left. */

@@ -30,6 +30,10 @@ static void refuse(struct h2_call *c, int status)
 	if (c->refused)
 		return;
 	c->refused = status;
+	hub_lock(c->hub);
+	c->hub->held -= c->body.len;
+	c->held -= c->body.len;
+	hub_unlock(c->hub);
 	buf_done(&c->body);
 	c->body = (struct buf){ 0 };
 	h2_call_reply(c, status, headers, text, strlen(text));
@@ -94,15 +98,23 @@ static void detach(struct h2_call *c)
 	call_unref(c);
 }
 
-static void count_fault(struct session *s)
+/* Takes one from the bucket, which fills up again with time; false when it is empty. */
+static bool take_token(struct session_bucket *b, int size, int per_second)
 {
-	int64_t now = hub_now_ms();
+	int64_t now = hub_now_ms(), more = (now - b->filled_ms) * per_second / 1000;
 
-	if (now - s->faults_since > 10000) {
-		s->faults_since = now;
-		s->faults = 0;
+	if (more > 0) {
+		b->used = b->used > more ? b->used - (int)more : 0;
+		b->filled_ms = now;
 	}
-	s->faults++;
+	return ++b->used <= size;
+}
+
+/* Ends the connection at once: what nghttp2 does by itself waits until it gets to send. */
+static int enough(struct session *s)
+{
+	nghttp2_session_terminate_session(s->http, NGHTTP2_ENHANCE_YOUR_CALM);
+	return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
 static int on_begin_headers(nghttp2_session *http, const nghttp2_frame *frame, void *userdata)
@@ -185,6 +197,9 @@ static int on_frame_recv(nghttp2_session *http, const nghttp2_frame *frame, void
 	s->touched = true;
 	if (frame->hd.type == NGHTTP2_SETTINGS)
 		s->greeted = true;
+	if (frame->hd.type == NGHTTP2_RST_STREAM &&
+	    !take_token(&s->resets, SESSION_RESETS_BURST, SESSION_RESETS_RATE))
+		return enough(s);
 	if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
 		return 0;
 	c = find_call(s, frame->hd.stream_id);
@@ -200,8 +215,9 @@ static int on_frame_recv(nghttp2_session *http, const nghttp2_frame *frame, void
 static int on_invalid_frame(nghttp2_session *http, const nghttp2_frame *frame, int error,
 			    void *userdata)
 {
-	count_fault(userdata);
-	return 0;
+	struct session *s = userdata;
+
+	return take_token(&s->faults, SESSION_FAULTS_BURST, SESSION_FAULTS_RATE) ? 0 : enough(s);
 }
 
 static int on_stream_close(nghttp2_session *http, int32_t stream_id, uint32_t error_code,
@@ -240,8 +256,6 @@ static nghttp2_option *new_options(void)
 	nghttp2_option_set_no_auto_window_update(option, 1);
 	nghttp2_option_set_no_closed_streams(option, 1);
 	nghttp2_option_set_max_outbound_ack(option, 256);
-	nghttp2_option_set_stream_reset_rate_limit(option, SESSION_RESETS_BURST,
-						   SESSION_RESETS_RATE);
 	return option;
 }
 
@@ -370,8 +384,6 @@ void session_drain(struct session *s)
 
 int session_check(const struct session *s)
 {
-	if (s->faults > SESSION_FAULTS_MAX)
-		return -EPROTO;
 	if (nghttp2_session_get_outbound_queue_size(s->http) > SESSION_QUEUE_MAX)
 		return -EPROTO;
 	return 0;

@@ -15,7 +15,8 @@
 #define SESSION_DISCARD_MAX (16UL * 1024 * 1024) /* of a body whose request was refused already */
 #define SESSION_RESETS_BURST 256 /* streams that a peer may reset in a row … */
 #define SESSION_RESETS_RATE 64 /* … and per second from then on */
-#define SESSION_FAULTS_MAX 100 /* breaches of the rules per 10 s */
+#define SESSION_FAULTS_BURST 100 /* the same for breaches of the rules */
+#define SESSION_FAULTS_RATE 10
 #define SESSION_QUEUE_MAX 4096 /* frames that wait to be sent */
 
 struct session_env {
@@ -26,6 +27,12 @@ struct session_env {
 	pthread_cond_t more;
 };
 
+/* How much of something a peer has done of late. */
+struct session_bucket {
+	int used;
+	int64_t filled_ms;
+};
+
 struct session {
 	struct session_env *env;
 	nghttp2_session *http;
@@ -34,8 +41,7 @@ struct session {
 	unsigned incomplete; /* calls whose request has not come in full */
 	bool greeted; /* the peer has sent its settings */
 	bool touched; /* there may be something to send */
-	int64_t faults_since;
-	unsigned faults;
+	struct session_bucket resets, faults;
 };
 
 /* NULL when out of memory. */

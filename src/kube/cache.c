@@ -60,6 +60,7 @@ static struct cache_entry *entry_new(struct cache *c, json_t *object)
 	e->key = object_key(object);
 	e->version = version_number(object_version(object));
 	e->len = len;
+	e->marked = c->mark && c->mark(c->kind, object);
 	e->refs = 1;
 	memcpy(e->text, text, len);
 	return e;
@@ -270,8 +271,8 @@ static bool in_namespace(const struct cache_entry *e, const char *ns)
 	return len == 0 || (strncmp(e->key, ns, len) == 0 && e->key[len] == '/');
 }
 
-int cache_each(struct cache *c, const char *ns, int (*fn)(const json_t *object, void *userdata),
-	       void *userdata)
+static int each(struct cache *c, const char *ns, bool marked,
+		int (*fn)(const json_t *object, void *userdata), void *userdata)
 {
 	cleanup_free struct cache_entry **entries = NULL;
 	size_t count = 0;
@@ -280,8 +281,10 @@ int cache_each(struct cache *c, const char *ns, int (*fn)(const json_t *object, 
 	pthread_mutex_lock(&c->lock);
 	entries = xmalloc((c->entries.count + 1) * sizeof(*entries));
 	for (size_t i = 0; i < c->entries.count; i++) {
-		if (in_namespace(c->entries.items[i], ns))
-			entries[count++] = entry_ref(c->entries.items[i]);
+		struct cache_entry *e = c->entries.items[i];
+
+		if ((e->marked || !marked) && in_namespace(e, ns))
+			entries[count++] = entry_ref(e);
 	}
 	pthread_mutex_unlock(&c->lock);
 	for (size_t i = 0; i < count; i++) {
@@ -292,6 +295,18 @@ int cache_each(struct cache *c, const char *ns, int (*fn)(const json_t *object, 
 			rc = fn(object, userdata);
 	}
 	return rc;
+}
+
+int cache_each(struct cache *c, const char *ns, int (*fn)(const json_t *object, void *userdata),
+	       void *userdata)
+{
+	return each(c, ns, false, fn, userdata);
+}
+
+int cache_each_marked(struct cache *c, const char *ns, int (*fn)(const json_t *object, void *userdata),
+		      void *userdata)
+{
+	return each(c, ns, true, fn, userdata);
 }
 
 size_t cache_count(struct cache *c)

@@ -15,6 +15,7 @@ struct cache_entry {
 	char *key; /* first: struct keyed */
 	uint64_t version;
 	unsigned round; /* of the list that last had it */
+	bool marked;    /* by cache.mark */
 	bool learned;   /* from a write of our own: the loops have not been told of it */
 	atomic_int refs;
 	size_t len;
@@ -28,6 +29,7 @@ struct cache {
 	const struct kind *kind;
 	struct kube_selector selector;
 	kube_project project;
+	kube_mark mark;
 	cache_changed changed;
 	void *userdata;
 	bool wants_old; /* else old is not parsed: NULL, unless the object is gone */
@@ -53,6 +55,8 @@ void cache_learned(struct cache *c, const json_t *object);
 json_t *cache_get(struct cache *c, const char *ns, const char *name);
 int cache_each(struct cache *c, const char *ns, int (*fn)(const json_t *object, void *userdata),
 	       void *userdata);
+int cache_each_marked(struct cache *c, const char *ns, int (*fn)(const json_t *object, void *userdata),
+		      void *userdata);
 size_t cache_count(struct cache *c);
 
 /* ---- reflector.c: a thread that keeps a cache up to date by list and watch -------------------- */

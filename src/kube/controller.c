@@ -12,6 +12,12 @@ int reader_each(struct reader *r, const struct kind *kind, const char *ns,
 	return r->ops->each(r, kind, ns, fn, userdata);
 }
 
+int reader_each_marked(struct reader *r, const struct kind *kind, const char *ns,
+		       int (*fn)(const json_t *object, void *userdata), void *userdata)
+{
+	return r->ops->each_marked(r, kind, ns, fn, userdata);
+}
+
 void reader_learned(struct reader *r, const struct kind *kind, const json_t *object)
 {
 	r->ops->learned(r, kind, object);

@@ -17,6 +17,9 @@ struct reader_ops {
 	/* Calls fn for each object (borrowed) of the kind; stops when fn returns non-zero, and returns that. */
 	int (*each)(struct reader *r, const struct kind *kind, const char *ns,
 		    int (*fn)(const json_t *object, void *userdata), void *userdata);
+	/* The same for the objects that the program's kube_mark picked, without reading the others. */
+	int (*each_marked)(struct reader *r, const struct kind *kind, const char *ns,
+			   int (*fn)(const json_t *object, void *userdata), void *userdata);
 	/* Tells the cache what a write returned, so that the next read is at least that new. */
 	void (*learned)(struct reader *r, const struct kind *kind, const json_t *object);
 };
@@ -26,6 +29,8 @@ struct reader {
 json_t *reader_get(struct reader *r, const struct kind *kind, const char *ns, const char *name);
 int reader_each(struct reader *r, const struct kind *kind, const char *ns,
 		int (*fn)(const json_t *object, void *userdata), void *userdata);
+int reader_each_marked(struct reader *r, const struct kind *kind, const char *ns,
+		       int (*fn)(const json_t *object, void *userdata), void *userdata);
 void reader_learned(struct reader *r, const struct kind *kind, const json_t *object);
 
 struct reconcile {
@@ -62,6 +67,8 @@ void controller_watch_keys(const struct controller_watch *w, const json_t *objec
 
 /* A projection cuts an object down to what the loops need before it is cached; in place. */
 typedef void (*kube_project)(const struct kind *kind, json_t *object);
+/* Picks the objects that reader_each_marked finds: of many the few that a loop asks for often. */
+typedef bool (*kube_mark)(const struct kind *kind, const json_t *object);
 
 struct runner;
 struct runner_options {
@@ -69,6 +76,7 @@ struct runner_options {
 	const char *ns;                       /* NULL: all namespaces */
 	const struct controller *const *controllers; /* ended by NULL */
 	kube_project project;                 /* NULL: only managedFields are dropped */
+	kube_mark mark;                       /* of the projected object; NULL: none */
 	void *app;
 };
 /* Starts caches (one list+watch per kind and selector) and workers; works until runner_stop. */

@@ -78,18 +78,33 @@ static json_t *runner_get(struct reader *reader, const struct kind *kind, const 
 	return object;
 }
 
-static int runner_each(struct reader *reader, const struct kind *kind, const char *ns,
-		       int (*fn)(const json_t *object, void *userdata), void *userdata)
+typedef int (*each_fn)(struct cache *c, const char *ns,
+		       int (*fn)(const json_t *object, void *userdata), void *userdata);
+
+static int each_cache(struct reader *reader, const struct kind *kind, const char *ns, each_fn each,
+		      int (*fn)(const json_t *object, void *userdata), void *userdata)
 {
 	struct runner *r = (struct runner *)reader;
 	struct cache *whole = whole_cache(r, kind);
-	int rc = whole ? cache_each(whole, ns, fn, userdata) : 0;
+	int rc = whole ? each(whole, ns, fn, userdata) : 0;
 
 	for (size_t i = 0; i < r->source_count && !whole && rc == 0; i++) {
 		if (r->sources[i].cache.kind == kind)
-			rc = cache_each(&r->sources[i].cache, ns, fn, userdata);
+			rc = each(&r->sources[i].cache, ns, fn, userdata);
 	}
 	return rc;
+}
+
+static int runner_each(struct reader *reader, const struct kind *kind, const char *ns,
+		       int (*fn)(const json_t *object, void *userdata), void *userdata)
+{
+	return each_cache(reader, kind, ns, cache_each, fn, userdata);
+}
+
+static int runner_each_marked(struct reader *reader, const struct kind *kind, const char *ns,
+			      int (*fn)(const json_t *object, void *userdata), void *userdata)
+{
+	return each_cache(reader, kind, ns, cache_each_marked, fn, userdata);
 }
 
 static void runner_learned(struct reader *reader, const struct kind *kind, const json_t *object)
@@ -105,6 +120,7 @@ static void runner_learned(struct reader *reader, const struct kind *kind, const
 static const struct reader_ops runner_reader = {
 	.get = runner_get,
 	.each = runner_each,
+	.each_marked = runner_each_marked,
 	.learned = runner_learned,
 };
 
@@ -303,6 +319,7 @@ static void make_sources(struct runner *r, const struct runner_options *o)
 				s->cache.kind = w->kind;
 				s->cache.selector = (struct kube_selector){ w->labels, w->fields };
 				s->cache.project = o->project;
+				s->cache.mark = o->mark;
 				s->cache.changed = source_changed;
 				s->cache.userdata = s;
 				s->runner = r;

@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <linux/magic.h>
 #include <linux/mount.h>
 #include <pthread.h>
@@ -98,6 +99,37 @@ static int replace_run(struct error *err)
 	return 0;
 }
 
+/*
+ * No name is ever looked up outside: glusterd asks for the names of its peers, and would wait for
+ * name servers that cannot be reached from here. Without any, the library asks this very box.
+ */
+static int no_name_servers(const char *name, struct error *err)
+{
+	cleanup_free char *source = state_path("boxes/%s/resolv.conf", name);
+
+	if (access("/etc/resolv.conf", F_OK) < 0)
+		return 0;
+	return bind_mount(source, "/etc/resolv.conf", err);
+}
+
+/*
+ * glusterd configures geo-replication at every start, by some twenty runs of a Python program:
+ * seconds of two cores for each box. Nothing here replicates to other places, so in a box that
+ * program is a script that agrees to everything.
+ */
+static int no_geo_replication(const char *name, struct error *err)
+{
+	cleanup_free char *source = state_path("boxes/%s/gsyncd", name);
+	glob_t found = { 0 };
+	int r = 0;
+
+	glob("/usr/lib/*/glusterfs/gsyncd", 0, NULL, &found);
+	for (size_t i = 0; i < found.gl_pathc && r == 0; i++)
+		r = bind_mount(source, found.gl_pathv[i], err);
+	globfree(&found);
+	return r;
+}
+
 static int own_mounts(const char *name, struct error *err)
 {
 	cleanup_free char *pins = run_path("boxes");
@@ -115,6 +147,10 @@ static int own_mounts(const char *name, struct error *err)
 			return r;
 	}
 	r = replace_run(err);
+	if (r == 0)
+		r = no_name_servers(name, err);
+	if (r == 0)
+		r = no_geo_replication(name, err);
 	if (r == 0)
 		r = mkdir_parents("/run/gluster", 0755, err);
 	if (r == 0)
@@ -186,16 +222,23 @@ static int make_and_pin(const char *name, bool own_network, struct error *err)
 
 static int make_own_dirs(const char *name, struct error *err)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(own_dirs); i++) {
-		cleanup_free char *source = state_path("boxes/%s/%s", name, own_dirs[i].own);
-		int r = mkdir_parents(source, 0755, err);
+	static const char script[] = "#!/bin/sh\necho gsyncd\n";
+	cleanup_free char *names = state_path("boxes/%s/resolv.conf", name);
+	cleanup_free char *gsyncd = state_path("boxes/%s/gsyncd", name);
+	int r = 0;
 
+	for (size_t i = 0; i < ARRAY_SIZE(own_dirs) && r == 0; i++) {
+		cleanup_free char *source = state_path("boxes/%s/%s", name, own_dirs[i].own);
+
+		r = mkdir_parents(source, 0755, err);
 		if (r == 0)
 			r = mkdir_parents(own_dirs[i].target, 0755, err);
-		if (r < 0)
-			return r;
 	}
-	return 0;
+	if (r == 0)
+		r = file_write(names, "", 0, 0644, err);
+	if (r == 0)
+		r = file_write(gsyncd, script, strlen(script), 0755, err);
+	return r;
 }
 
 int box_ensure(const struct box *box, struct error *err)

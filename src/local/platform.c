@@ -70,6 +70,15 @@ static int ensure_box(const json_t *node, const char *name, struct error *err)
 	return r;
 }
 
+/* The port that the API remembers; agents do not use it (they are in other networks), but a kubeconfig names one. */
+static int api_port(void)
+{
+	cleanup_free char *path = state_path("port"), *text = NULL;
+	size_t len;
+
+	return file_read(path, 16, &text, &len, NULL) == 0 ? atoi(text) : 443;
+}
+
 /* The agent's own credentials: a token that is good for this node alone. */
 static int write_credentials(const json_t *node, const char *agent, char **ret_path, struct error *err)
 {
@@ -78,7 +87,7 @@ static int write_credentials(const json_t *node, const char *agent, char **ret_p
 	int r = api_token(state_dir(), agent, "agent", jstr(node, "status", "nodeName"), &token, err);
 
 	if (r == 0)
-		r = api_write_kubeconfig(state_dir(), socket, 0, token, path, err);
+		r = api_write_kubeconfig(state_dir(), socket, api_port(), token, path, err);
 	if (r == 0)
 		*ret_path = TAKE_PTR(path);
 	return r;

@@ -68,10 +68,9 @@ struct search {
 static int consider(const json_t *pv, void *userdata)
 {
 	struct search *s = userdata;
-	const char *uid = jstr(pv, "spec", "claimRef", "uid");
 
-	if ((uid && *uid) || object_deleting(pv))
-		return 0; /* taken */
+	if (pv_is_taken(pv) || object_deleting(pv))
+		return 0;
 	if (jget(pv, "spec", "claimRef") && !refers_to(pv, s->claim))
 		return 0;
 	if (!streq(or_empty(jstr(pv, "spec", "storageClassName")),
@@ -95,7 +94,7 @@ json_t *bind_candidate(struct reconcile *r, const json_t *claim)
 	const char *wanted = jstr(claim, "spec", "volumeName");
 	if (wanted)
 		return reader_get(r->cache, &KIND_PV, NULL, wanted);
-	reader_each(r->cache, &KIND_PV, NULL, consider, &s);
+	reader_each_marked(r->cache, &KIND_PV, NULL, consider, &s);
 	return s.best;
 }
 
@@ -149,10 +148,9 @@ static int bind_both(struct reconcile *r, const json_t *claim, const json_t *pv)
 {
 	cleanup_json json_t *taken = json_incref((json_t *)pv),
 			    *told = json_incref((json_t *)claim);
-	const char *uid = jstr(pv, "spec", "claimRef", "uid");
 	int rc = 0;
 
-	if (!uid || !*uid) {
+	if (!pv_is_taken(pv)) {
 		json_decref(TAKE_PTR(taken));
 		rc = set_claim_ref(r, pv, claim, &taken);
 	}
@@ -250,14 +248,14 @@ static int bind_volume(struct reconcile *r, const char *name)
 	cleanup_json json_t *pv = reader_get(r->cache, &KIND_PV, NULL, name);
 	if (!pv)
 		return 0;
-	const char *uid = jstr(pv, "spec", "claimRef", "uid"), *phase = jstr(pv, "status", "phase");
+	const char *phase = jstr(pv, "status", "phase");
 	if (streq(phase, "Released") || streq(phase, "Failed")) {
 		/* a person has taken the claimRef out: it may be used again */
 		if (jget(pv, "spec", "claimRef") || object_deleting(pv) || !op_leads(r, NULL))
 			return 0;
 		return set_phase(r, pv, "Available");
 	}
-	if (!uid || !*uid) {
+	if (!pv_is_taken(pv)) {
 		if (object_deleting(pv) || !op_leads(r, NULL))
 			return 0;
 		wake_claims(r);

@@ -53,6 +53,8 @@ void pool_access(const json_t *pool, struct pool_access *ret);
 
 /* ---- volumes (pv.c) --------------------------------------------------------------------------- */
 bool pv_is_ours(const struct operator* op, const json_t *pv);
+/* Whether its claimRef names one claim, by uid. */
+bool pv_is_taken(const json_t *pv);
 /* "pvc-<uid>" of the claim; caller frees. */
 char *pv_name(const json_t *claim);
 /* The bytes that a claim asks for, or that a volume has; 0: not stated. */

@@ -31,6 +31,11 @@ static void cut_to_metadata(json_t *object)
 	json_object_del(object, "status");
 }
 
+bool operator_mark(const struct kind *kind, const json_t *object)
+{
+	return kind == &KIND_PV && !pv_is_taken(object);
+}
+
 void operator_project(const struct kind *kind, json_t *object)
 {
 	json_t *meta = jget(object, "metadata");

@@ -53,6 +53,9 @@ void operator_done(struct operator* op);
 /* For runner_options.project: drops what no loop reads, so that the caches stay small. */
 void operator_project(const struct kind *kind, json_t *object);
 
+/* For runner_options.mark: volumes that no claim has. */
+bool operator_mark(const struct kind *kind, const json_t *object);
+
 /* Names of labels, annotations and finalizers (docs/development.md, "Objects"). */
 #define QM_PREFIX "quartermaster.storage/"
 #define QM_LABEL_DEPLOYMENT QM_PREFIX "deployment"

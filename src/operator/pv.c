@@ -9,6 +9,12 @@ bool pv_is_ours(const struct operator* op, const json_t *pv)
 	       streq(object_label(pv, QM_LABEL_DEPLOYMENT), op->deployment);
 }
 
+bool pv_is_taken(const json_t *pv)
+{
+	const char *uid = jstr(pv, "spec", "claimRef", "uid");
+	return uid && *uid;
+}
+
 char *pv_name(const json_t *claim)
 {
 	return xasprintf("pvc-%s", object_uid(claim));

@@ -80,6 +80,7 @@ static int start(struct process *p, const struct operator_options *o, struct err
 		.kube = p->kube,
 		.controllers = operator_controllers,
 		.project = operator_project,
+		.mark = operator_mark,
 		.app = &p->op,
 	};
 	rc = runner_start(&options, &p->runner, err);

@@ -40,6 +40,7 @@ struct field {
 	bool required;
 	bool immutable;                 /* may not change once set */
 	bool set;                       /* FIELD_ARRAY of scalars: no value twice, patches merge it (finalizers) */
+	bool unique;                    /* FIELD_ARRAY of scalars: no value twice, but who writes it writes all of it */
 	bool open;                      /* FIELD_OBJECT: fields that the table does not name are kept */
 	/* more than a table can say (an IP address, a clean path); -EINVAL and a message without the field's name */
 	int (*check)(const json_t *value, struct error *err);

@@ -27,10 +27,14 @@ static const struct field glusterfs_fields[] = {
 		"Devices of this node that may be formatted although they carry a file system, "
 		"partition "
 		"table or other signature. What is on them is lost.",
-		&device, .set = true),
+		&device, .unique = true),
 	F_END,
 };
 
+/*
+ * Lists of devices are replaced, not merged: merging would keep a device that one tool declared
+ * and another no longer names, and nobody would see why it is not emptied.
+ */
 static const struct field spec_fields[] = {
 	F_STRING("type", "The storage system that the node is for.", .required = true,
 		 .immutable = true, .values = SYSTEM_TYPES),
@@ -42,9 +46,9 @@ static const struct field spec_fields[] = {
 	F_ARRAY("devices",
 		"Raw block devices of the node to store data on. One that carries data is refused, "
 		"untouched.",
-		&device, .set = true),
+		&device, .unique = true),
 	F_ARRAY("directories", "Directories on the node to store data in.", &directory,
-		.set = true),
+		.unique = true),
 	F_OBJECT("glusterfs", "What only GlusterFS needs to know.", glusterfs_fields),
 	F_ANY("torus", "What only Torus needs to know."),
 	F_BOOLEAN("maintenance",

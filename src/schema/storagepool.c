@@ -42,11 +42,11 @@ static const struct field brick_status =
 	F_OBJECT("", "The state of one brick.", brick_status_fields, .open = true);
 
 static const char *const phases[] = {
-	"Creating", "Online", "Degraded", "Healing", "Offline", NULL
+	"Creating", "Online", "Degraded", "Healing", "Offline", "Deleted", NULL
 };
 static const struct field status_fields[] = {
 	F_COUNT("observedGeneration", "The metadata.generation that was acted on."),
-	F_STRING("phase", "Creating, Online, Degraded, Healing or Offline.", .values = phases),
+	F_STRING("phase", "Creating, Online, Degraded, Healing, Offline or Deleted (the volume is gone).", .values = phases),
 	F_STRING("volumeId", "UUID of the Gluster volume."),
 	F_STRING("message", "What is wrong and what to do.", .max_len = 32768),
 	F_COUNT("epoch", "The epoch of the spec that was acted on."),

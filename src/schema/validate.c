@@ -346,7 +346,7 @@ static int walk_array(struct walk *w, const struct field *f, const json_t *value
 		size_t up = enter_index(w, i);
 		int r = walk_value(w, f->items, item, former_item(f, old, item));
 
-		if (r == 0 && (f->set || f->list_map_key))
+		if (r == 0 && (f->set || f->unique || f->list_map_key))
 			r = check_twice(w, f, value, i);
 		leave(w, up);
 		if (r < 0)

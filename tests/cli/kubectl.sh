@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# kubectl.sh [SERVER…] - does a stock kubectl work against the embedded API? Prints TAP.
+# kubectl.sh [PROGRAM] - does a stock kubectl work against the embedded API? Prints TAP.
 #
-# SERVER is the command that serves it (default: quartermaster api). kubectl is $QM_KUBECTL, or that
-# of the cache, or that on the PATH; where there is none, it is built into the cache.
+# PROGRAM is quartermaster (default: the one built). kubectl is $QM_KUBECTL, or that of the cache,
+# or that on the PATH; where there is none, it is built into the cache.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-[ $# -gt 0 ] || set -- quartermaster api
+program=$(readlink -f "${1:-$here/../../build/src/cli/quartermaster}")
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/quartermaster/bin/kubectl
 
 skip_all() {
@@ -29,7 +29,7 @@ trap '[ -z "$server" ] || kill "$server" 2> /dev/null; wait 2> /dev/null; rm -rf
 export KUBECONFIG=$dir/state/admin.kubeconfig HOME=$dir KUBECACHEDIR=$dir/cache
 
 start() {
-	"$@" --state-dir "$dir/state" --run-dir "$dir/run" 2>> "$dir/log" &
+	"$program" api --state-dir "$dir/state" --run-dir "$dir/run" 2>> "$dir/log" &
 	server=$!
 	for _ in $(seq 100); do
 		"$kubectl" get --raw /readyz > /dev/null 2>&1 && return
@@ -86,7 +86,7 @@ field() {
 	k get storagenode "$1" -o "jsonpath={$2}"
 }
 
-start "$@"
+start
 
 # ---- the server ----
 ok "version" k version
@@ -227,6 +227,8 @@ ok "create a dozen" k create -f "$dir/many.json"
 ok "get in pages" k get cm -l many --chunk-size 5 -o name
 [ "$(grep -c many- <<< "$output")" = 12 ]
 report $? "all of them"
+k get cm -l many -o yaml > "$dir/list.yaml"
+ok "apply a List" k apply -f "$dir/list.yaml"
 ok "get --sort-by" k get cm -l many --sort-by=.metadata.name
 ok "delete by label" k delete cm -l many
 says "deleted" 'configmap "many-12" deleted'
@@ -275,7 +277,7 @@ ok "before the restart" k get cm settings -o 'jsonpath={.metadata.uid}'
 before=$output
 kill -9 "$server"
 wait "$server" 2> /dev/null
-start "$@"
+start
 ok "after kill -9 and a restart" k get cm settings -o 'jsonpath={.metadata.uid}'
 [ "$output" = "$before" ]
 report $? "the same object"

@@ -5,76 +5,11 @@
 set -u
 HOSTVOL=${HOSTVOL:-$(dirname "$0")/../../build/hostvol/hostvol}
 HOSTVOL=$(realpath "$HOSTVOL")
-id=hv$$
-dir=$(mktemp -d "/var/tmp/$id.XXXXXX")
-host=198.18.$((RANDOM % 250)).1
-node=${host%.1}.2
-export QM_STATE_DIR=$dir/state QM_RUN_DIR=$dir/run
-n=0 failed=0 box=
+. "$(dirname "$0")/one_node.sh"
+. "$(dirname "$0")/../lib/tap.sh"
 
-tap() { # tap STATUS WORDS
-	n=$((n + 1))
-	if [ "$1" = 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; failed=$((failed + 1)); fi
-}
-check() { # check WORDS COMMAND…
-	local words=$1
-	shift
-	"$@" >"$dir/out" 2>&1
-	local status=$?
-	tap $status "$words"
-	[ $status = 0 ] || sed 's/^/# /' "$dir/out"
-}
 hv() { "$HOSTVOL" --timeout=30 "$@"; }
-mounts() { grep -c " $dir/state/hostvol/mnt/" /proc/self/mountinfo; }
-clients() { pgrep -c -f "^glusterfs .*$dir/state/hostvol/mnt/"; }
-client_pid() { pgrep -f "^glusterfs .*$dir/state/hostvol/mnt/"; }
-in_box() { nsenter --net=/run/netns/$id --mount="/proc/$box/ns/mnt" "$@"; }
-gluster() { in_box gluster --mode=script "$@"; }
-
-cleanup() {
-	trap - EXIT
-	for m in $(awk -v d="$dir/" 'index($5, d) == 1 { print $5 }' /proc/self/mountinfo | tac); do
-		umount -l "$m"
-	done
-	for p in $(client_pid) $(ip netns pids $id 2>/dev/null); do kill -9 "$p"; done
-	ip netns del $id 2>/dev/null
-	ip link del $id 2>/dev/null
-	sleep 0.3
-	rm -rf "$dir"
-}
-trap cleanup EXIT
-trap 'exit 1' INT TERM
-
-box_up() {
-	mkdir -p "$dir"/{glusterd,log,brick}
-	ip netns add $id &&
-		ip link add $id type veth peer name eth0 netns $id &&
-		ip addr add $host/30 dev $id && ip link set $id up &&
-		ip -n $id addr add $node/30 dev eth0 && ip -n $id link set eth0 up &&
-		ip -n $id link set lo up || return 1
-	# the box's own directories are bound over those of the machine
-	nsenter --net=/run/netns/$id unshare --mount --propagation=private sh -c '
-		mount -t tmpfs tmpfs /run && mkdir -p /run/gluster /var/lib/glusterd /var/log/glusterfs &&
-		mount --bind "$1/glusterd" /var/lib/glusterd && mount --bind "$1/log" /var/log/glusterfs &&
-		exec glusterd -N' sh "$dir" </dev/null >"$dir/glusterd.out" 2>&1 &
-	box=$!
-	disown
-	for _ in $(seq 100); do
-		gluster peer status >/dev/null 2>&1 && return 0
-		sleep 0.1
-	done
-	return 1
-}
-
-if [ "$(id -u)" != 0 ] || ! command -v glusterd >/dev/null; then
-	echo "1..0 # SKIP needs root and glusterd"
-	exit 0
-fi
-if ! box_up || ! gluster volume create $id $node:"$dir/brick/b" force >/dev/null ||
-	! gluster volume start $id >/dev/null; then
-	echo "Bail out! no GlusterFS volume"
-	exit 1
-fi
+one_node
 
 info() { # info NAME ID [OPTIONS]
 	printf '{"driverVolumeType":"GLUSTERFS","data":{"export":"%s:/%s","name":"%s","volumeId":"%s","options":"%s"}}' \
@@ -129,10 +64,10 @@ check "disconnecting again is fine" grep -q "was not connected" "$dir/err"
 # a volume that is not there, a server that is not there
 printf '{"driverVolumeType":"GLUSTERFS","data":{"export":"%s:/nosuch"}}' $node | hv connect - 2>"$dir/err"
 check "a volume that does not exist is an error" grep -q "cannot mount $node:/nosuch" "$dir/err"
-printf '{"driverVolumeType":"GLUSTERFS","data":{"export":"%s:/%s"}}' "${host%.1}.3" $id |
+printf '{"driverVolumeType":"GLUSTERFS","data":{"export":"%s:/%s"}}' $spare $id |
 	"$HOSTVOL" --timeout=2 connect - 2>"$dir/err"
 check "a server that does not answer ends with the deadline" test $? != 0
-info "" r "" | sed "s/$node:/${host%.1}.3:/; s/\"options\":\"\"/\"options\":\"backup-volfile-servers=$node\"/" | hv connect - >"$dir/out" 2>&1
+info "" r "" | sed "s/$node:/$spare:/; s/\"options\":\"\"/\"options\":\"backup-volfile-servers=$node\"/" | hv connect - >"$dir/out" 2>&1
 check "a backup server is asked where the first is gone" test $? = 0
 sed 's/^/# /' "$dir/out"
 hv disconnect r >/dev/null
@@ -157,5 +92,4 @@ for ms in 005 015 030 045 060 080; do
 done
 check "killed connects are taken up, nothing is left" test $taken = 6
 
-echo "1..$n"
-[ $failed = 0 ]
+plan

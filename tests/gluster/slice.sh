@@ -14,8 +14,9 @@ seed=${QM_SEED:-$RANDOM}
 echo "# seed $seed (QM_SEED=$seed repeats it)"
 RANDOM=$seed
 
-loops_before=$(losetup -a | sort)
-links_before=$(ip -o link | wc -l)
+# what this instance has in the kernel's common tables; other tests may run beside this one
+loops() { losetup -a | grep -F "$QM_STATE_DIR"; }
+links() { ip -o link | grep -F " $instance-"; }
 
 cleanup() {
 	quartermaster down --delete-data --force > /dev/null 2>&1
@@ -25,9 +26,15 @@ trap cleanup EXIT
 
 field() { quartermaster get "$1" "$2" -o json | jq -r "$3"; }
 is() { [ "$(field "$1" "$2" "$3")" = "$4" ] || { field "$1" "$2" .; return 1; }; }
-processes() { for p in /proc/[0-9]*; do tr '\0' '\n' < "$p/environ" 2>/dev/null | grep -qx "QM_RUN_DIR=$QM_RUN_DIR" && echo "${p#/proc/}"; done | grep -vx "$$"; }
-# the pids of this instance's processes whose command line matches
-pids_of() { for p in $(processes); do tr '\0' ' ' < "/proc/$p/cmdline" 2>/dev/null | grep -Eq -- "$1" && echo "$p"; done; }
+# the pids of this instance's programs: whose environment names its RUN, and that are no part of this test
+processes() {
+	local p
+	grep -lzxs "QM_RUN_DIR=$QM_RUN_DIR" /proc/[0-9]*/environ 2> /dev/null | while IFS=/ read -r _ _ p _; do
+		tr '\0' ' ' 2> /dev/null < "/proc/$p/cmdline" | grep -Eq '^([^ ]*/)?(quartermaster|qm-gluster|gluster[a-z]*) ' && echo "$p"
+	done
+}
+# those whose command line matches
+pids_of() { local p; for p in $(processes); do tr '\0' ' ' 2> /dev/null < "/proc/$p/cmdline" | grep -Eq -- "$1" && echo "$p"; done; }
 kill_one() { local all; mapfile -t all < <(pids_of "$1"); [ ${#all[@]} -gt 0 ] && kill -9 "${all[RANDOM % ${#all[@]}]}"; }
 
 claim() {
@@ -39,6 +46,10 @@ check "up --demo" quartermaster up --demo
 check "the demonstration's claim is mounted" mountpoint -q "$QM_RUN_DIR/mnt/demo"
 check "the store is ONLINE" is storagestatus glusterfs .spec.status ONLINE
 check "ONLINE stands in a column" bash -c 'quartermaster get storagestatus | grep -q ONLINE'
+bridge=$(ip -o route get "$(field storagenode node1 .status.address)" | sed 's/.* dev \([^ ]*\).*/\1/')
+instance=${bridge%-br}
+check "its loop devices are there" loops
+check "its interfaces are there" links
 check "up again only reports" quartermaster up --demo
 check "no process twice" [ "$(pids_of 'quartermaster (api|operator|supervise)' | wc -l)" = 3 ]
 
@@ -62,7 +73,14 @@ healthy() { quartermaster get storagestatus glusterfs -o json | jq -e '.spec.sta
 check "all is healed" wait_for 90 healthy
 
 # a whole node goes: all its processes, at once
-node_gone() { local p; for p in $(pids_of 'agent --node default/node2') $(pids_of 'gluster(d|fsd|fs).*(node2|10\.117\.[0-9]+\.2)'); do kill -9 "$p"; done; }
+node_gone() {
+	local p box all
+	box=$(stat -L -c %i "$QM_RUN_DIR/boxes/default-node2.mnt")
+	all=$(for p in $(processes); do [ "$(stat -L -c %i "/proc/$p/ns/mnt")" = "$box" ] && echo "$p"; done)
+	[ "$(wc -w <<< "$all")" -ge 4 ] || { echo "only these live in the box: $all"; return 1; }
+	# shellcheck disable=SC2086 # a word a process
+	kill -9 $all
+}
 check "one node's processes die at once" node_gone
 check "the volume is still readable and writable" writable
 check "it comes back and heals" wait_for 90 healthy
@@ -79,8 +97,8 @@ check "up again goes on where it was" quartermaster up
 check "the store is ONLINE again" is storagestatus glusterfs .spec.status ONLINE
 check "down, with the data" quartermaster down --delete-data
 check "no process is left" [ -z "$(processes)" ]
-check "no loop device is left" [ "$(losetup -a | sort)" = "$loops_before" ]
+check "no loop device is left" [ -z "$(loops)" ]
 check "no mount is left" bash -c "! grep -E 'qm-slice|$QM_RUN_DIR' /proc/self/mountinfo"
-check "no interface is left" [ "$(ip -o link | wc -l)" = "$links_before" ]
+check "no interface is left" [ -z "$(links)" ]
 check "no file is left" [ ! -e "$QM_STATE_DIR" -a ! -e "$QM_RUN_DIR" ]
 plan

@@ -16,20 +16,8 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 1' INT TERM
 export QM_STATE_DIR=$dir/state QM_RUN_DIR=$dir/run
-n=0 failed=0
+. "$(dirname "$0")/../lib/tap.sh"
 
-check() { # check WORDS COMMAND…
-	local words=$1
-	shift
-	n=$((n + 1))
-	if "$@" >"$dir/out" 2>&1; then
-		echo "ok $n - $words"
-	else
-		echo "not ok $n - $words"
-		sed 's/^/# /' "$dir/out"
-		failed=$((failed + 1))
-	fi
-}
 hv() { "$HOSTVOL" "$@"; }
 info() { printf '{"driverVolumeType":"LOCAL","data":{"devicePath":"%s","volumeId":"disk"}}' "$1"; }
 
@@ -63,5 +51,4 @@ check "a file is connected" test "$(hv path file)" = "$dir/one"
 check "disconnect the file" hv disconnect file
 check "no record is left" test -z "$(ls "$dir/state/hostvol/attachments")"
 
-echo "1..$n"
-[ $failed = 0 ]
+plan

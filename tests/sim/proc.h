@@ -36,6 +36,7 @@ struct fault_rates {
 	int call;
 	int crash;
 	int event;
+	const char *focus; /* calls with this in their name are hit far more often, or NULL */
 };
 
 struct world; /* the API, the processes and what they act on */
@@ -49,6 +50,7 @@ struct proc {
 	struct reader reader;
 	const struct controller *const *controllers;
 	kube_project project;
+	kube_mark mark;
 	/* The program's own part, made anew at each start: gives r->app; stopped when all tasks have ended. */
 	void *(*start)(struct proc *p);
 	void (*stopped)(struct proc *p, void *app);

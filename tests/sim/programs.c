@@ -138,6 +138,7 @@ void operator_proc_setup(struct proc *p, const struct sim_options *options, cons
 			    .sim = &w->sim,
 			    .controllers = operator_controllers,
 			    .project = operator_project,
+			    .mark = operator_mark,
 			    .start = operator_start,
 			    .stopped = operator_stopped,
 			    .userdata = (void *)options,
@@ -195,6 +196,7 @@ static void agent_yield(struct agent *agent)
 {
 	struct sim_agent *a = agent->userdata;
 
+	a->lead.told = false;
 	a->lead.not_before_ms = clock_mono_ms(&a->proc->sim->clock) + YIELD_MS;
 	election_give_up(&a->lead.election);
 	nudge(a, "node", a->key, YIELD_MS + 1000);

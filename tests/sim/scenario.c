@@ -114,6 +114,14 @@ static int wanted_devices(const struct sim_node *n)
 	return count;
 }
 
+static void changed_mind(void *arg)
+{
+	struct sim_claim *c = arg;
+
+	if (c->wanted)
+		delete_claim(c->scenario, c);
+}
+
 static void any_claim(struct scenario *s, bool create)
 {
 	struct sim_claim *c = &s->claims[sim_below(sim_of(s), SIM_CLAIMS)];
@@ -121,6 +129,8 @@ static void any_claim(struct scenario *s, bool create)
 	if (create && !c->wanted) {
 		c->size = GIB * (1 + sim_below(sim_of(s), 4));
 		create_claim(s, c);
+		if (sim_chance(sim_of(s), 3000))
+			sim_after(sim_of(s), sim_below(sim_of(s), 1500), changed_mind, c);
 	} else if (!create && c->wanted) {
 		delete_claim(s, c);
 	}
@@ -219,11 +229,42 @@ static const struct {
 	{ "arbiter", 3 },     { "disperse:2:1", 3 }, { "none", 1 },
 };
 
+/* Half of the schedules hit one kind of call hard: what lies between two steps is found that way. */
+static const char *const focuses[] = {
+	"directory pvc-",
+	"create PersistentVolume",
+	"patch PersistentVolume",
+	"patch PersistentVolumeClaim",
+	"StoragePool",
+	"StorageStatus",
+	"StorageNode",
+	"record",
+	"a device",
+	"brick",
+	"make directory",
+	"remove directory",
+	NULL,
+	NULL,
+	NULL,
+	NULL,
+	NULL,
+	NULL,
+	NULL,
+	NULL,
+	NULL,
+	NULL,
+	NULL,
+	NULL,
+};
+
 static void setup_nodes(struct scenario *s)
 {
 	struct sim *sim = sim_of(s);
 
-	s->node_count = s->bricks + (int)sim_below(sim, MODEL_NODES - s->bricks + 1);
+	/* mostly few nodes: they are quick, and what goes wrong goes wrong with few */
+	s->node_count = s->bricks + (int)sim_below(sim, 2);
+	if (sim_chance(sim, 3000))
+		s->node_count = s->bricks + (int)sim_below(sim, MODEL_NODES - s->bricks + 1);
 	for (int i = 0; i < s->node_count; i++) {
 		struct sim_node *n = &s->nodes[i];
 		char address[40];
@@ -256,29 +297,32 @@ static void setup(struct scenario *s, uint64_t seed, enum mutant mutant, FILE *t
 	sim = sim_of(s);
 	machines_init(&s->model, &s->world);
 	s->model.agent_setup = agent_proc_setup;
-	s->world.rates = (struct fault_rates){ (int)sim_below(sim, 400), (int)sim_below(sim, 40),
-					       (int)sim_below(sim, 300) };
+	s->world.rates = (struct fault_rates){ (int)sim_below(sim, 500), (int)sim_below(sim, 50),
+					       (int)sim_below(sim, 300),
+					       focuses[sim_below(sim, ARRAY_SIZE(focuses))] };
 	layout = sim_below(sim, ARRAY_SIZE(layouts));
 	s->bricks = layouts[layout].bricks;
 	s->options = (struct sim_options){ .model = &s->model,
 					   .volume_type = layouts[layout].type,
 					   .ignores_leases = mutant == MUTANT_NO_LEASE };
 	setup_nodes(s);
-	for (int i = 0; i < SIM_CLAIMS; i++)
+	for (int i = 0; i < SIM_CLAIMS; i++) {
+		s->claims[i].scenario = s;
 		snprintf(s->claims[i].name, sizeof(s->claims[i].name), "claim%d", i + 1);
+	}
 	s->operator_count = sim_chance(sim, 4000) ? 2 : 1;
 	operator_proc_setup(&s->operators[0], &s->options, "operator-a");
 	operator_proc_setup(&s->operators[1], &s->options, "operator-b");
-	sim_trace(sim, "seed %llu: %d nodes, %s, %d operators, faults %d %d %d",
+	sim_trace(sim, "seed %llu: %d nodes, %s, %d operators, faults %d %d %d %s",
 		  (unsigned long long)seed, s->node_count, s->options.volume_type,
 		  s->operator_count, s->world.rates.call, s->world.rates.crash,
-		  s->world.rates.event);
+		  s->world.rates.event, s->world.rates.focus ? s->world.rates.focus : "");
 }
 
 static void trouble_phase(struct scenario *s)
 {
 	struct sim *sim = sim_of(s);
-	int events = 25 + (int)sim_below(sim, 35);
+	int events = 10 + (int)sim_below(sim, 25);
 
 	for (int i = 0; i < s->operator_count; i++)
 		proc_start(&s->operators[i]);
@@ -303,12 +347,35 @@ static void calm(struct scenario *s)
 	sim->faults = false;
 	for (int i = 0; i < s->node_count; i++) {
 		model_node_up(&s->model.nodes[i]);
-		if (s->nodes[i].wanted && s->nodes[i].maintenance) {
+		if (s->nodes[i]
+			    .maintenance) { /* a node that is to go, too: it cannot be emptied in maintenance */
 			s->nodes[i].maintenance = false;
 			edit_node(s, &s->nodes[i]);
 		}
 	}
 	sim_run_until(sim, sim->now_ms + CALM_MS);
+}
+
+/* What the API has of the things that do not settle. */
+static void tell_all(struct scenario *s)
+{
+	static const struct kind *const told[] = { &KIND_STORAGENODE, &KIND_STORAGEPOOL,
+						   &KIND_STORAGESTATUS, &KIND_PVC, &KIND_PV };
+
+	for (size_t i = 0; sim_of(s)->trace && i < ARRAY_SIZE(told); i++) {
+		cleanup_json json_t *items = NULL;
+		json_t *o;
+		size_t k;
+
+		kube_list(s->world.late, told[i], NULL, NULL, &items, NULL, NULL);
+		json_array_foreach (items, k, o) {
+			cleanup_free char *text = NULL;
+
+			json_object_del(json_object_get(o, "metadata"), "managedFields");
+			text = json_text(o);
+			sim_trace(sim_of(s), "%s", text);
+		}
+	}
 }
 
 static void settle(struct scenario *s)
@@ -320,13 +387,14 @@ static void settle(struct scenario *s)
 	while (sim->now_ms - began < SETTLE_MS && !*sim->failure) {
 		if (scenario_settled(s, problem, sizeof(problem))) {
 			s->settled_ms = sim->now_ms - began;
-			sim_run_until(sim, sim->now_ms + 45000);
+			sim_run_until(sim, sim->now_ms + 20000);
 			if (!scenario_settled(s, problem, sizeof(problem)))
 				sim_fail(sim, "it was settled, and then: %s", problem);
 			return;
 		}
 		sim_run_until(sim, sim->now_ms + 10000);
 	}
+	tell_all(s);
 	sim_fail(sim, "not settled after %d minutes: %s", SETTLE_MS / 60000, problem);
 }
 

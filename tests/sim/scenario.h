@@ -7,9 +7,10 @@
  * One schedule: a person declares nodes and claims and changes their mind, machines and processes
  * fail, all from the seed. Then the faults stop, and what was declared last must come true.
  */
-#define SIM_CLAIMS 12
+#define SIM_CLAIMS 8
 
 struct sim_claim {
+	struct scenario *scenario;
 	char name[32];
 	bool wanted;
 	int64_t size;

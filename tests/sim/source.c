@@ -182,6 +182,18 @@ static int sim_each(struct reader *r, const struct kind *kind, const char *ns,
 	return 0;
 }
 
+static int sim_each_marked(struct reader *r, const struct kind *kind, const char *ns,
+			   int (*fn)(const json_t *object, void *userdata), void *userdata)
+{
+	struct proc *p = proc_of(r);
+
+	for (size_t i = 0; i < p->source_count; i++) {
+		if (p->sources[i].cache.kind == kind)
+			return cache_each_marked(&p->sources[i].cache, ns, fn, userdata);
+	}
+	return 0;
+}
+
 static void sim_learned(struct reader *r, const struct kind *kind, const json_t *object)
 {
 	struct proc *p = proc_of(r);
@@ -192,7 +204,7 @@ static void sim_learned(struct reader *r, const struct kind *kind, const json_t 
 	}
 }
 
-const struct reader_ops proc_reader_ops = { sim_get, sim_each, sim_learned };
+const struct reader_ops proc_reader_ops = { sim_get, sim_each, sim_each_marked, sim_learned };
 
 /* ---- start and stop ------------------------------------------------------------------------------ */
 
@@ -218,6 +230,7 @@ static void add_source(struct proc *p, const struct controller_watch *w)
 	s->cache = (struct cache){ .kind = w->kind,
 				   .selector = { w->labels, w->fields },
 				   .project = p->project,
+				   .mark = p->mark,
 				   .changed = changed,
 				   .userdata = s,
 				   .wants_old = w->keys != NULL };

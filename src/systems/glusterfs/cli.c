@@ -177,6 +177,7 @@ static int read_heal(struct gluster_volume *v, bool exact, struct error *err)
 	struct gluster_reply reply;
 	int rc;
 
+	exact |= v->disperse > 0; /* the other knows replicas only */
 	gluster_argv(&argv, exact);
 	strv_add(&argv, "volume");
 	strv_add(&argv, "heal");

@@ -95,9 +95,11 @@ static bool reachable(const struct decision *d, const char *address)
 }
 
 /* ---- a volume that is to go, or to come ---------------------------------------------------- */
+/* Only when the operator has put down that no volume is left in it; until then the pool goes on serving. */
 static bool decide_deleted(struct decision *d)
 {
-	if (!jget(d->view->pool, "metadata", "deletionTimestamp"))
+	if (!jget(d->view->pool, "metadata", "deletionTimestamp") ||
+	    !streq(jstr(d->view->pool, "metadata", "annotations", POOL_ANNOTATION_EMPTY), "true"))
 		return false;
 	if (!d->volume)
 		return decide(d, STEP_GONE, "The volume is deleted");
@@ -188,21 +190,37 @@ static bool decide_shape(struct decision *d)
 		      text_of(jget(d->view->pool, "spec"), "volumeType"));
 }
 
-static bool decide_options(struct decision *d)
+/* Those of wanted that differ from what the volume has; keys of except are left out. */
+static bool decide_options(struct decision *d, const json_t *wanted, const json_t *except,
+			   const char *why)
 {
-	cleanup_json json_t *wanted =
-		volume_options_for(d->type.layout, jget(d->view->pool, "spec", "options"));
 	json_t *value;
 	const char *key;
 
-	json_object_foreach (wanted, key, value) {
-		if (streq(json_string_value(value), jstr(d->volume->options, key)))
+	json_object_foreach ((json_t *)wanted, key, value) {
+		if (!json_is_string(value) || json_object_get(except, key) ||
+		    streq(json_string_value(value), jstr(d->volume->options, key)))
 			continue;
 		if (!d->step->options)
 			d->step->options = json_object();
 		json_object_set(d->step->options, key, value);
 	}
-	return d->step->options && decide(d, STEP_SET, "Setting the volume's options");
+	return d->step->options && decide(d, STEP_SET, "%s", why);
+}
+
+/* Before the volume starts; the pool's own come when all else is done, since they may be wrong. */
+static bool decide_profile(struct decision *d)
+{
+	cleanup_json json_t *profile = volume_options_for(d->type.layout);
+
+	return decide_options(d, profile, jget(d->view->pool, "spec", "options"),
+			      "Setting the volume's options");
+}
+
+static bool decide_own_options(struct decision *d)
+{
+	return decide_options(d, jget(d->view->pool, "spec", "options"), NULL,
+			      "Setting the options of spec.options");
 }
 
 /* ---- its bricks ---------------------------------------------------------------------------- */
@@ -386,7 +404,7 @@ void volume_next_step(const struct volume_view *view, struct volume_step *ret)
 		decide(&d, STEP_BLOCKED, "The pool names no brick");
 		return;
 	}
-	if (decide_create(&d) || decide_shape(&d) || decide_options(&d))
+	if (decide_create(&d) || decide_shape(&d) || decide_profile(&d))
 		return;
 	if (view->volume->state != VOLUME_STARTED) {
 		decide(&d, STEP_START, "Starting the volume");
@@ -396,5 +414,6 @@ void volume_next_step(const struct volume_view *view, struct volume_step *ret)
 		    ? decide_replicate(&d)
 		    : decide_fixed_set(&d))
 		return;
-	decide_healthy(&d);
+	if (!decide_own_options(&d))
+		decide_healthy(&d);
 }

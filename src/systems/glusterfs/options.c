@@ -23,7 +23,9 @@ const struct volume_option volume_options[] = {
 	  "the last percent of a brick stays free for healing and metadata" },
 
 	/* Healing */
-	{ "cluster.self-heal-daemon", "on", 0, "heals without waiting for a reader" },
+	{ "cluster.self-heal-daemon", "on", COPIES, "heals without waiting for a reader" },
+	{ "cluster.disperse-self-heal-daemon", "enable", DISPERSE,
+	  "heals without waiting for a reader" },
 	{ "cluster.granular-entry-heal", "on", COPIES,
 	  "heals the changed names of a directory, not all of them" },
 
@@ -50,17 +52,12 @@ const struct volume_option volume_options[] = {
 	{ 0 },
 };
 
-json_t *volume_options_for(enum volume_layout layout, const json_t *own)
+json_t *volume_options_for(enum volume_layout layout)
 {
-	json_t *all = json_object(), *value;
-	const char *key;
+	json_t *all = json_object();
 
 	for (const struct volume_option *o = volume_options; o->name; o++)
 		if (o->layouts == 0 || o->layouts & (1u << layout))
 			json_object_set_new(all, o->name, json_string(o->value));
-	json_object_foreach ((json_t *)own, key, value) {
-		if (json_is_string(value))
-			json_object_set(all, key, value);
-	}
 	return all;
 }

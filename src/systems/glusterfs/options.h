@@ -16,5 +16,5 @@ struct volume_option {
 };
 extern const struct volume_option volume_options[]; /* ended by name NULL */
 
-/* All options of a layout with those of the pool's spec on top. New reference: object of strings. */
-json_t *volume_options_for(enum volume_layout layout, const json_t *own);
+/* All options of a layout. New reference: object of strings. */
+json_t *volume_options_for(enum volume_layout layout);

@@ -40,6 +40,7 @@ void quota_support(const char *brick, struct quota_support *ret)
 	cleanup_close int fd = open(brick, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct fs_quota_stat state = { 0 };
 	struct statfs fs;
+	uint32_t format;
 	int rc;
 
 	*ret = (struct quota_support){ 0 };
@@ -53,6 +54,9 @@ void quota_support(const char *brick, struct quota_support *ret)
 		return;
 	}
 	rc = project_quota(fd, Q_XGETQSTAT, 0, &state);
+	/* ENOSYS also says that quota is merely off; of the two only a kernel that has it knows formats */
+	if (rc == -ENOSYS && project_quota(fd, Q_GETFMT, 0, &format) == -ESRCH)
+		rc = 0;
 	if (rc == 0 && state.qs_flags & FS_QUOTA_PDQ_ENFD)
 		ret->enforced = true;
 	else if (rc == 0)

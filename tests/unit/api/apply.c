@@ -58,7 +58,7 @@ static void test_create_and_own(void **state)
 	assert_int_equal(apply_as("m", false, NULL, config("{" BASE "}"), &o), 1);
 	assert_json(json_incref(jget(entry(o, "m", "Apply"), "fieldsV1")),
 		    quoted("{'f:spec':{'f:type':{},'f:storageNetwork':{'f:ips':{}},"
-			   "'f:devices':{'v:\\\"/dev/vdb\\\"':{}}}}"));
+			   "'f:devices':{}}}"));
 	/* again: nothing new */
 	assert_int_equal(apply_as("m", false, NULL, config("{" BASE "}"), &again), 0);
 	assert_string_equal(jstr(o, "metadata", "resourceVersion"),
@@ -112,6 +112,38 @@ static void test_remove(void **state)
 	/* n lets go as well: it goes, and the map with it */
 	assert_int_equal(apply_as("n", false, NULL, config("{}"), &shared), 0);
 	assert_null(jget(shared, "spec", "nodeSelector"));
+}
+
+/* Lists of devices are one value: what the last applier does not name is gone. */
+static void test_whole_list(void **state)
+{
+	cleanup_json json_t *o = NULL;
+
+	(void)state;
+	assert_int_equal(apply_as("m", false, NULL,
+				  config("{'type':'glusterfs','devices':['/dev/a','/dev/b']}"),
+				  NULL),
+			 1);
+	assert_int_equal(apply_as("n", false, NULL, config("{'devices':['/dev/b']}"), NULL),
+			 -ESTALE);
+	assert_int_equal(apply_as("n", true, NULL, config("{'devices':['/dev/b']}"), &o), 0);
+	assert_json(json_incref(jget(o, "spec", "devices")), quoted("['/dev/b']"));
+}
+
+static void test_set(void **state)
+{
+	cleanup_json json_t *o = NULL;
+	json_t *c = config("{'type':'glusterfs'}");
+
+	(void)state;
+	jset(c, quoted("['a.b/one','a.b/two']"), "metadata", "finalizers");
+	assert_int_equal(apply_as("m", false, NULL, c, NULL), 1);
+	c = config("{}");
+	jset(c, quoted("['a.b/two']"), "metadata", "finalizers");
+	assert_int_equal(apply_as("n", false, NULL, c, NULL), 0);
+	/* m lets go of both: what n wants too stays */
+	assert_int_equal(apply_as("m", false, NULL, config("{'type':'glusterfs'}"), &o), 0);
+	assert_json(json_incref(jget(o, "metadata", "finalizers")), quoted("['a.b/two']"));
 }
 
 static void test_list_by_key(void **state)
@@ -213,6 +245,8 @@ int main(void)
 		store_test(test_create_and_own),
 		store_test(test_conflict_and_force),
 		store_test(test_remove),
+		store_test(test_whole_list),
+		store_test(test_set),
 		store_test(test_list_by_key),
 		store_test(test_before_first_apply),
 		store_test(test_refusals),

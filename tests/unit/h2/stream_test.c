@@ -255,6 +255,35 @@ static void test_stop_finishes_running_calls(void **state)
 	pthread_join(thread, NULL);
 }
 
+static void *get_echo(void *arg)
+{
+	struct h2_response res;
+
+	assert_int_equal(call(arg, "POST", "/echo", "late", 4, &res), 200);
+	h2_response_done(&res);
+	return NULL;
+}
+
+/* A server hands over to its successor: what it has not begun is done by that one. */
+static void test_successor_takes_over(void **state)
+{
+	struct fixture *f = *state;
+	struct h2_server *old = f->server;
+	pthread_t busy[4], late;
+
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&busy[i], NULL, get_slept, f->client), 0);
+	fixture_await(f, &f->handled, 4);
+	assert_int_equal(pthread_create(&late, NULL, get_echo, f->client), 0);
+	usleep(50000); /* it waits for a worker now */
+	fixture_start(f);
+	h2_server_free(old);
+	pthread_join(late, NULL);
+	for (int i = 0; i < 4; i++)
+		pthread_join(busy[i], NULL);
+	assert_int_equal(fixture_count(f, &f->handled), 5);
+}
+
 /* Someone who accepts and then says nothing. */
 static int silent_listener(const char *path)
 {
@@ -324,6 +353,7 @@ int main(void)
 		WITH_FIXTURE(test_gone_already),
 		WITH_FIXTURE(test_server_restart),
 		WITH_FIXTURE(test_stop_finishes_running_calls),
+		WITH_FIXTURE(test_successor_takes_over),
 		WITH_FIXTURE(test_half_open_peer),
 		WITH_FIXTURE(test_more_streams_than_a_connection_has),
 	};

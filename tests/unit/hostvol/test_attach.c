@@ -24,6 +24,11 @@ static char *must_connect(struct rig *rig, const char *json)
 	return path;
 }
 
+static void connect_only(struct rig *rig, const char *json)
+{
+	free(must_connect(rig, json));
+}
+
 static void fails_with(struct rig *rig, const char *json, int code, const char *words)
 {
 	struct hostvol_error err = { 0 };
@@ -106,8 +111,8 @@ static void test_options_make_another_mount(void **state)
 static void test_another_place_is_refused(void **state)
 {
 	struct rig *rig = *state;
-	cleanup_free char *a = must_connect(rig, NFS_A);
 
+	connect_only(rig, NFS_A);
 	fails_with(rig,
 		   "{\"driverVolumeType\":\"NFS\",\"data\":{\"export\":\"192.0.2.8:/"
 		   "e\",\"volumeId\":\"a\"}}",
@@ -164,8 +169,9 @@ static void test_dead_mount_is_replaced(void **state)
 static void test_in_use_is_refused(void **state)
 {
 	struct rig *rig = *state;
-	cleanup_free char *a = must_connect(rig, NFS_A), *path = NULL;
+	cleanup_free char *path = NULL;
 
+	connect_only(rig, NFS_A);
 	rig->fake->mounts[0].busy = true;
 	assert_int_equal(rig_disconnect(rig, "a", "", 0), -EBUSY);
 	assert_int_equal(hostvol_get_device_path(rig->h, "a", &path, NULL), 0);
@@ -197,8 +203,9 @@ static void test_after_a_reboot(void **state)
 static void test_foreign_mount_is_not_used(void **state)
 {
 	struct rig *rig = *state;
-	cleanup_free char *a = must_connect(rig, NFS_A), *path = NULL;
+	cleanup_free char *path = NULL;
 
+	connect_only(rig, NFS_A);
 	/* another server's file system where ours belongs */
 	snprintf(rig->fake->mounts[0].source, sizeof(rig->fake->mounts[0].source), "evil:/e");
 	assert_int_equal(hostvol_get_device_path(rig->h, "a", &path, NULL), -EBUSY);
@@ -230,8 +237,9 @@ static void test_deadline(void **state)
 static void test_damaged_record(void **state)
 {
 	struct rig *rig = *state;
-	cleanup_free char *a = must_connect(rig, NFS_A), *path = NULL, *list = NULL;
+	cleanup_free char *path = NULL, *list = NULL;
 
+	connect_only(rig, NFS_A);
 	path = xasprintf("%s/attachments/0123456789abcdef0123456789abcdef.json", rig->state_dir);
 	assert_int_equal(file_write(path, "{\"half", 6, 0600, NULL), 0);
 	assert_int_equal(hostvol_list_json(rig->h, NULL, &list, NULL), 0);

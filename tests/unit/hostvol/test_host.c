@@ -148,6 +148,7 @@ static void test_mountinfo(void **state)
 	assert_string_equal(e.source, "h:/e f");
 	assert_string_equal(e.fs_type, "nfs4");
 	assert_string_equal(e.root, "/");
+	assert_string_equal(e.device, "0:40");
 	mount_entry_done(&e);
 	/* the uppermost */
 	assert_int_equal(mountinfo_find(text, "/mnt/x", &e), 1);

@@ -128,11 +128,28 @@ static int read_each(struct reader *r, const struct kind *kind, const char *ns,
 	return rc;
 }
 
+static int read_each_marked(struct reader *r, const struct kind *kind, const char *ns,
+			    int (*fn)(const json_t *object, void *userdata), void *userdata)
+{
+	cleanup_json json_t *all = NULL;
+	size_t i;
+	json_t *o;
+	int rc = 0;
+	kube_list(api_of(r), kind, ns, NULL, &all, NULL, NULL);
+	json_array_foreach (all, i, o) {
+		operator_project(kind, o);
+		if (rc == 0 && operator_mark(kind, o))
+			rc = fn(o, userdata);
+	}
+	return rc;
+}
+
 static void read_learned(struct reader *r, const struct kind *kind, const json_t *object)
 {
 }
 
-static const struct reader_ops reader_ops = { read_get, read_each, read_learned };
+static const struct reader_ops reader_ops = { read_get, read_each, read_each_marked,
+						     read_learned };
 
 /* ---- workers and platform ------------------------------------------------------------------------ */
 

@@ -74,6 +74,9 @@ static void silent_node_is_offline(void **state)
 	f->now_ms += NODE_OFFLINE_MS + 1000;
 	settle(f);
 	assert_true(phase_is(f, &KIND_STORAGENODE, "n1", "Offline"));
+	/* the pool's last word was that it serves, but nobody is left to say so */
+	cleanup_json json_t *status = get(f, &KIND_STORAGESTATUS, "gold");
+	assert_string_equal(jstr(status, "spec", "status"), "OFFLINE");
 	fixture_restart(f); /* it stays so until it is heard of, whoever looks */
 	settle(f);
 	assert_true(phase_is(f, &KIND_STORAGENODE, "n1", "Offline"));
@@ -348,6 +351,35 @@ static void node_is_held_while_needed(void **state)
 	fixture_free(f);
 }
 
+static void check_emptied(struct fixture *f, const char *status, const char *reason)
+{
+	cleanup_json json_t *n1 = get(f, &KIND_STORAGENODE, "n1");
+	const json_t *c = condition_get(jget(n1, "status", "conditions"), "Emptied");
+	assert_string_equal(jstr(c, "status"), status);
+	assert_string_equal(jstr(c, "reason"), reason);
+	if (streq(reason, "Held")) {
+		assert_non_null(strstr(jstr(c, "message"), "default/c1"));
+		assert_non_null(strstr(jstr(c, "message"), "to node n1 or a node without"));
+	}
+}
+
+static void removed_device_says_what_holds_it(void **state)
+{
+	struct fixture *f = fixture_online();
+	add_claim(f, "c1", "gold", "1Gi");
+	settle(f);
+	cleanup_json json_t *before = get(f, &KIND_STORAGENODE, "n1");
+	assert_null(condition_get(jget(before, "status", "conditions"), "Emptied"));
+	patch(f, &KIND_STORAGENODE, "n1", json_pack("{s:{s:[]}}", "spec", "devices"));
+	settle(f);
+	check_emptied(f, "False", "Held");
+	patch(f, &KIND_STORAGENODE, "n1", json_pack("{s:{s:[s]}}", "spec", "devices", "/dev/vdc"));
+	settle(f);
+	check_emptied(f, "True", "Empty");
+	assert_true(phase_is(f, &KIND_STORAGENODE, "n1", "Ready"));
+	fixture_free(f);
+}
+
 static void last_nodes_can_go(void **state)
 {
 	struct fixture *f = fixture_online();
@@ -470,6 +502,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(bound_volume_is_held),
 		cmocka_unit_test(made_by_a_person),
 		cmocka_unit_test(node_is_held_while_needed),
+		cmocka_unit_test(removed_device_says_what_holds_it),
 		cmocka_unit_test(last_nodes_can_go),
 		cmocka_unit_test(kept_data_holds_its_pool),
 		cmocka_unit_test(pool_deleted_by_a_person),

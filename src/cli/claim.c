@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/claim.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "cli/follow.h"
+#include "cli/term.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+#define LABEL_POOL "quartermaster.storage/pool"
+#define LABEL_DEPLOYMENT "quartermaster.storage/deployment"
+#define TICK_MS 1000
+#define QUOTA_POLL_MS 100
+
+/* ---- bound ------------------------------------------------------------------------------------ */
+
+struct waiting {
+	const char *claim;
+	struct progress step; /* begun only once there is something to wait for */
+	bool shown;
+	char found[400];
+	char *volume; /* its name */
+};
+
+static void show_waiting(struct waiting *w)
+{
+	if (!w->shown)
+		progress_begin(&w->step, stderr, "wait for claim %s", w->claim);
+	w->shown = true;
+	progress_note(&w->step, "%s", w->found);
+}
+
+static int is_bound(const json_t *claim, void *userdata)
+{
+	struct waiting *w = userdata;
+	const char *phase = jstr(claim, "status", "phase");
+
+	if (!claim)
+		return -ENOENT;
+	if (streq(phase, "Lost"))
+		return -EIDRM;
+	if (streq(phase, "Bound") && jstr(claim, "spec", "volumeName")) {
+		w->volume = xstrdup(jstr(claim, "spec", "volumeName"));
+		return 1;
+	}
+	(void)snprintf(w->found, sizeof(w->found), "it is %s", phase ? phase : "not bound yet");
+	show_waiting(w);
+	return 0;
+}
+
+static int not_bound(const struct session *s, const struct waiting *w, int r, struct error *err)
+{
+	switch (r) {
+	case -ENOENT:
+		(void)error_set(err, ENOENT, "there is no claim %s in namespace %s", w->claim,
+				s->ns);
+		break;
+	case -EIDRM:
+		(void)error_set(
+			err, EIDRM,
+			"the volume of claim %s is lost; see: quartermaster describe pvc %s",
+			w->claim, w->claim);
+		break;
+	case -ETIMEDOUT:
+		(void)fprintf(
+			stderr,
+			"quartermaster: claim %s is not bound in time: %s; see why: quartermaster "
+			"describe pvc %s -n %s\n",
+			w->claim, w->found, w->claim, s->ns);
+		return QM_TIMED_OUT;
+	}
+	return session_fail(s, r, err);
+}
+
+int claim_wait_bound(struct session *s, const char *claim, int64_t timeout_ms, json_t **ret_volume)
+{
+	struct waiting w = { .claim = claim };
+	struct error err = ERROR_INIT;
+	int r = follow(s, &KIND_PVC, s->ns, claim, timeout_ms, TICK_MS, is_bound, &w, &err);
+
+	if (w.shown)
+		progress_end(&w.step, r > 0, NULL);
+	if (r <= 0)
+		return not_bound(s, &w, r ? r : -ETIMEDOUT, &err);
+	r = kube_get(s->kube, &KIND_PV, NULL, w.volume, ret_volume, &err);
+	free(w.volume);
+	return r < 0 ? session_fail(s, r, &err) : QM_OK;
+}
+
+/* ---- quota ------------------------------------------------------------------------------------ */
+
+enum quota_state { QUOTA_IN_FORCE, QUOTA_COMING, QUOTA_NOT_ENFORCED };
+
+struct quota {
+	struct session *s;
+	const json_t *volume;
+	const char *pool;
+	char why[600];
+};
+
+/* Versions are numbers in practice; where they are not, only the same one is as new. */
+static bool is_as_new(const char *version, const char *wanted)
+{
+	char *end_a, *end_b;
+	unsigned long long a, b;
+
+	if (!version)
+		return false;
+	errno = 0;
+	a = strtoull(version, &end_a, 10);
+	b = strtoull(wanted, &end_b, 10);
+	return errno || *end_a || *end_b ? streq(version, wanted) : a >= b;
+}
+
+static enum quota_state node_state(struct quota *q, const char *ns, const char *name)
+{
+	cleanup_json json_t *node = NULL;
+	const json_t *quota;
+	struct error err = ERROR_INIT;
+	const char *message;
+
+	if (kube_get(q->s->kube, &KIND_STORAGENODE, ns, name, &node, &err) < 0) {
+		(void)snprintf(q->why, sizeof(q->why), "node %s: %s", name, err.message);
+		return QUOTA_COMING;
+	}
+	quota = jget(node, "status", "agent", "quota");
+	message = jstr(quota, "message");
+	if (json_is_false(jget(quota, "enforced"))) {
+		(void)snprintf(q->why, sizeof(q->why), "%s",
+			       message && *message ? message : "no reason was given");
+		return QUOTA_NOT_ENFORCED;
+	}
+	if (is_as_new(jstr(quota, "pools", q->pool), object_version(q->volume)))
+		return QUOTA_IN_FORCE;
+	(void)snprintf(q->why, sizeof(q->why), "node %s has not set the limit yet", name);
+	return streq(jstr(node, "status", "phase"), "Offline") ? QUOTA_NOT_ENFORCED : QUOTA_COMING;
+}
+
+/* The pool that holds the volume; its nodes are in its namespace. */
+static int find_pool(struct quota *q, json_t **ret, struct error *err)
+{
+	const char *deployment = object_label(q->volume, LABEL_DEPLOYMENT);
+	cleanup_free char *fields = xasprintf("metadata.name=%s", q->pool),
+			  *labels =
+				  deployment ? xasprintf(LABEL_DEPLOYMENT "=%s", deployment) : NULL;
+	struct kube_selector sel = { .fields = fields, .labels = labels };
+	cleanup_json json_t *items = NULL;
+	int r = kube_list(q->s->kube, &KIND_STORAGEPOOL, NULL, &sel, &items, NULL, err);
+
+	if (r < 0)
+		return r;
+	if (!json_array_size(items))
+		return error_set(err, ENOENT, "there is no pool %s", q->pool);
+	*ret = json_incref(json_array_get(items, 0));
+	return 0;
+}
+
+static enum quota_state quota_state(struct quota *q)
+{
+	cleanup_json json_t *pool = NULL;
+	struct error err = ERROR_INIT;
+	enum quota_state worst = QUOTA_IN_FORCE, state;
+	const json_t *brick;
+	size_t i;
+
+	if (find_pool(q, &pool, &err) < 0) {
+		(void)snprintf(q->why, sizeof(q->why), "%s", err.message);
+		return QUOTA_COMING;
+	}
+	json_array_foreach ((json_t *)jget(pool, "spec", "bricks"), i, brick) {
+		if (jbool(brick, "arbiter") || !jstr(brick, "node"))
+			continue;
+		state = node_state(q, object_namespace(pool), jstr(brick, "node"));
+		/* the words belong to the last one that is not in force */
+		if (state == QUOTA_NOT_ENFORCED)
+			return state;
+		if (state > worst)
+			worst = state;
+	}
+	return worst;
+}
+
+void claim_wait_quota(struct session *s, const json_t *volume, int64_t timeout_ms)
+{
+	struct quota q = { .s = s, .volume = volume, .pool = object_label(volume, LABEL_POOL) };
+	int64_t end = clock_mono_ms(&clock_real) + timeout_ms;
+	struct progress step = { 0 };
+	enum quota_state state;
+	bool shown = false;
+
+	/* a volume that is not of a pool of ours has the limits that its own storage gives it */
+	if (!q.pool)
+		return;
+	while ((state = quota_state(&q)) == QUOTA_COMING && clock_mono_ms(&clock_real) < end) {
+		if (!shown)
+			progress_begin(&step, stderr, "wait until the size of %s is enforced",
+				       object_name(volume));
+		shown = true;
+		progress_note(&step, "%s", q.why);
+		(void)nanosleep(&(struct timespec){ .tv_nsec = QUOTA_POLL_MS * 1000000L }, NULL);
+	}
+	if (shown)
+		progress_end(&step, state == QUOTA_IN_FORCE, NULL);
+	if (state != QUOTA_IN_FORCE)
+		(void)fprintf(stderr, "not enforced: %s\n", q.why);
+}
+
+/* ---- connection ------------------------------------------------------------------------------- */
+
+char *claim_connection(const json_t *volume, const char *consumer)
+{
+	cleanup_json json_t *info = json_deep_copy(jget(volume, "spec", "csi", "volumeAttributes"));
+
+	if (!jstr(info, "driverVolumeType")) {
+		(void)fprintf(stderr,
+			      "quartermaster: volume %s has no ConnectionInfo in its "
+			      "volumeAttributes; it is not "
+			      "one that hostvol can connect\n",
+			      object_name(volume));
+		return NULL;
+	}
+	if (!jstr(info, "volumeId"))
+		(void)jset(info, json_string(object_name(volume)), "volumeId");
+	(void)jset(info, json_string(consumer), "consumer");
+	return json_text(info);
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * quartermaster mount CLAIM DIR, umount DIR. The volume is connected with the directory as its
+ * consumer, and then bound to the directory. So the record of hostvol, written before the first
+ * step, says after a crash what was meant, and both verbs only have to be called again.
+ */
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/paths.h"
+#include "cli/bind.h"
+#include "cli/claim.h"
+#include "core/handle.h"
+#include "hostvol/hostvol.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#define TIMEOUT_MS 60000
+#define STEP_MS 10000
+#define QUOTA_MS 30000
+#define STACKED_MAX 8
+
+struct mounting {
+	struct hostvol *h;
+	char *dir; /* absolute */
+	int lock; /* one at a time for each directory */
+	bool force;
+};
+
+static void warn(enum hostvol_log_level level, const char *message, void *userdata)
+{
+	if (level >= HOSTVOL_LOG_WARNING)
+		(void)fprintf(stderr, "quartermaster: %s\n", message);
+}
+
+static int from_hostvol(int r, const struct hostvol_error *from, struct error *err)
+{
+	return r < 0 ? error_set(err, -r, "%s", from->message) : r;
+}
+
+static int take_lock(struct mounting *m, struct error *err)
+{
+	char id[HASH_TEXT_MAX];
+	cleanup_free char *path = NULL;
+	int r;
+
+	hash_of(id, m->dir);
+	path = run_path("mount-%s.lock", id);
+	r = mkdir_parents(run_dir(), 0755, err);
+	if (r < 0)
+		return r;
+	m->lock = lock_file(path, true, err);
+	return m->lock < 0 ? m->lock : 0;
+}
+
+static int mounting_begin(struct mounting *m, const char *dir, bool make, int deadline_ms,
+			  struct error *err)
+{
+	cleanup_free char *state = state_path("hostvol"), *run = run_path("hostvol");
+	struct hostvol_error failed = { 0 };
+	int r;
+
+	if (geteuid() != 0)
+		return error_set(err, EPERM, "mounting needs root");
+	r = bind_target(dir, make, &m->dir, err);
+	if (r < 0)
+		return r;
+	r = take_lock(m, err);
+	if (r < 0)
+		return r;
+	r = hostvol_open(&(struct hostvol_options){ .size = sizeof(struct hostvol_options),
+						    .state_dir = state,
+						    .run_dir = run,
+						    .deadline_ms = deadline_ms,
+						    .log = warn },
+			 &m->h, &failed);
+	return from_hostvol(r, &failed, err);
+}
+
+static void mounting_done(struct mounting *m)
+{
+	char id[HASH_TEXT_MAX];
+
+	if (m->lock >= 0) {
+		cleanup_free char *path = NULL;
+
+		hash_of(id, m->dir);
+		path = run_path("mount-%s.lock", id);
+		(void)unlink(path);
+		close(m->lock);
+	}
+	hostvol_close(m->h);
+	free(m->dir);
+}
+
+/* The records whose consumer is the directory: one, unless a mount of another died before its end. */
+static int find_records(struct mounting *m, json_t **ret, struct error *err)
+{
+	cleanup_free char *text = NULL;
+	cleanup_json json_t *all = NULL, *ours = json_array();
+	struct hostvol_error failed = { 0 };
+	json_t *record;
+	size_t i;
+	int r = hostvol_list_json(m->h, NULL, &text, &failed);
+
+	if (r >= 0)
+		r = json_parse(text, strlen(text), &all, err);
+	else
+		return from_hostvol(r, &failed, err);
+	if (r < 0)
+		return r;
+	json_array_foreach (all, i, record)
+		if (streq(jstr(record, "consumer"), m->dir))
+			(void)json_array_append(ours, record);
+	*ret = TAKE_PTR(ours);
+	return 0;
+}
+
+/* Where the volume is, and the part of it that is meant. */
+static const char *record_root(const json_t *record)
+{
+	const char *point = jstr(record, "detail", "mountPoint");
+
+	return point ? point : jstr(record, "path");
+}
+
+static const char *record_sub(const json_t *record)
+{
+	const char *name =
+		jstr(record, "detail", "mountPoint") ? jstr(record, "data", "name") : NULL;
+
+	return name ? name : "";
+}
+
+/* Whether what is mounted on the directory is the record's volume, though perhaps by a client that died. */
+static bool is_same_volume(const struct mount_entry *e, const json_t *record)
+{
+	cleanup_free char *root = xasprintf("/%s", record_sub(record));
+	const char *source = jstr(record, "detail", "source");
+
+	/* a local directory is bound from a file system that the record does not name */
+	return !source || (streq(e->source, source) && streq(e->root, root));
+}
+
+static int disconnect(struct mounting *m, const json_t *record, struct error *err)
+{
+	cleanup_free char *text = json_text(record), *gone = NULL;
+	struct hostvol_error failed = { 0 };
+	int r = hostvol_disconnect_volume_json(m->h, text, m->force ? HOSTVOL_FORCE : 0, &gone,
+					       &failed);
+
+	return from_hostvol(r, &failed, err);
+}
+
+/* ---- mount ------------------------------------------------------------------------------------ */
+
+/*
+ * Before anything is connected: the directory is free, or has this very volume. What a mount that
+ * died left for it (another volume, connected but never bound) is ended.
+ */
+static int check_free(struct mounting *m, const char *volume_id, bool *ret_known, struct error *err)
+{
+	cleanup_with(mount_entry_done) struct mount_entry e = { 0 };
+	cleanup_json json_t *records = NULL;
+	json_t *record;
+	size_t i;
+	int mounted = bind_find(m->dir, &e, err), r;
+
+	if (mounted < 0)
+		return mounted;
+	r = find_records(m, &records, err);
+	if (r < 0)
+		return r;
+	json_array_foreach (records, i, record) {
+		if (streq(jstr(record, "volumeId"), volume_id)) {
+			*ret_known = true;
+			continue;
+		}
+		if (mounted && is_same_volume(&e, record))
+			return error_set(
+				err, EBUSY,
+				"volume %s is mounted on %s; first: quartermaster umount %s",
+				jstr(record, "volumeId"), m->dir, m->dir);
+		r = disconnect(m, record, err);
+		if (r < 0)
+			return r;
+	}
+	if (mounted && !*ret_known)
+		return error_set(err, EBUSY,
+				 "%s is a mount point already (%s): choose another directory",
+				 m->dir, e.source);
+	return 0;
+}
+
+/* 1: is there already. One whose client died is taken away first. */
+static int bind_record(struct mounting *m, const json_t *record, struct error *err)
+{
+	cleanup_with(mount_entry_done) struct mount_entry e = { 0 };
+	int r = bind_find(m->dir, &e, err);
+
+	if (r < 0)
+		return r;
+	if (r > 0) {
+		if (!is_same_volume(&e, record))
+			return error_set(
+				err, EBUSY,
+				"%s is a mount point already (%s): choose another directory",
+				m->dir, e.source);
+		if (bind_probe(m->dir, STEP_MS) >= 0)
+			return 1;
+		r = bind_unmount(m->dir, true, STEP_MS, err);
+		if (r < 0)
+			return r;
+	}
+	r = mkdir_parents(m->dir, 0755, err);
+	if (r < 0)
+		return r;
+	return bind_mount(record_root(record), record_sub(record), m->dir, STEP_MS, err);
+}
+
+static int mount_volume(struct mounting *m, const char *volume_id, const char *connection,
+			struct error *err)
+{
+	cleanup_free char *text = NULL;
+	cleanup_json json_t *record = NULL;
+	struct hostvol_error failed = { 0 };
+	bool known = false;
+	int r = check_free(m, volume_id, &known, err);
+
+	if (r < 0)
+		return r;
+	r = hostvol_connect_volume_json(m->h, connection, &text, &failed);
+	if (r < 0)
+		return from_hostvol(r, &failed, err);
+	r = json_parse(text, strlen(text), &record, err);
+	if (r < 0)
+		return r;
+	r = bind_record(m, record, err);
+	if (r < 0 && !known)
+		(void)disconnect(m, record, NULL);
+	return r;
+}
+
+int cmd_mount(struct session *s, const struct args *a)
+{
+	cleanup_with(mounting_done) struct mounting m = { .lock = -1 };
+	cleanup_json json_t *volume = NULL;
+	cleanup_free char *connection = NULL;
+	const char *claim = a->words[0], *id;
+	struct error err = ERROR_INIT;
+	int64_t timeout_ms;
+	int r = args_duration(a, "timeout", TIMEOUT_MS, &timeout_ms);
+
+	if (r != QM_OK)
+		return r;
+	r = claim_wait_bound(s, claim, timeout_ms, &volume);
+	if (r != QM_OK)
+		return r;
+	claim_wait_quota(s, volume, timeout_ms < QUOTA_MS ? timeout_ms : QUOTA_MS);
+	r = mounting_begin(&m, a->words[1], true, (int)timeout_ms, &err);
+	if (r >= 0) {
+		connection = claim_connection(volume, m.dir);
+		if (!connection)
+			return QM_FAILED;
+		id = jstr(volume, "spec", "csi", "volumeAttributes", "volumeId");
+		r = mount_volume(&m, id ? id : object_name(volume), connection, &err);
+	}
+	if (r < 0) {
+		(void)fprintf(stderr, "quartermaster: %s\n", error_text(&err, r));
+		return r == -ETIMEDOUT ? QM_TIMED_OUT : QM_FAILED;
+	}
+	(void)fprintf(s->out, "claim %s is mounted on %s\n", claim, m.dir);
+	return QM_OK;
+}
+
+/* ---- umount ----------------------------------------------------------------------------------- */
+
+/* All mounts of the record's volume on the directory. */
+static int unbind(struct mounting *m, const json_t *record, struct error *err)
+{
+	for (int i = 0; i < STACKED_MAX; i++) {
+		cleanup_with(mount_entry_done) struct mount_entry e = { 0 };
+		int r = bind_find(m->dir, &e, err);
+
+		if (r <= 0)
+			return r;
+		if (!is_same_volume(&e, record))
+			return error_set(err, EBUSY,
+					 "something else (%s) is mounted on %s: unmount that first",
+					 e.source, m->dir);
+		r = bind_unmount(m->dir, m->force || bind_probe(m->dir, STEP_MS) == -ENOTCONN,
+				 STEP_MS, err);
+		if (r < 0)
+			return r;
+	}
+	return error_set(err, EBUSY, "%s is still mounted", m->dir);
+}
+
+static int unmount_dir(struct mounting *m, struct error *err)
+{
+	cleanup_with(mount_entry_done) struct mount_entry e = { 0 };
+	cleanup_json json_t *records = NULL;
+	json_t *record;
+	size_t i;
+	int r = find_records(m, &records, err);
+
+	json_array_foreach (records, i, record) {
+		if (r >= 0)
+			r = unbind(m, record, err);
+		if (r >= 0)
+			r = disconnect(m, record, err);
+	}
+	if (r < 0 || json_array_size(records))
+		return r;
+	r = bind_find(m->dir, &e, err);
+	if (r > 0)
+		return error_set(
+			err, EINVAL,
+			"%s (%s) was not mounted by quartermaster: use umount(8) if it is meant",
+			m->dir, e.source);
+	return r;
+}
+
+int cmd_umount(struct session *s, const struct args *a)
+{
+	cleanup_with(mounting_done) struct mounting m = { .lock = -1,
+							  .force = args_given(a, "force") };
+	struct error err = ERROR_INIT;
+	int r = mounting_begin(&m, a->words[0], false, TIMEOUT_MS, &err);
+
+	if (r == -ENOENT)
+		return QM_OK; /* no such directory: nothing is mounted on it */
+	if (r >= 0)
+		r = unmount_dir(&m, &err);
+	if (r >= 0)
+		return QM_OK;
+	(void)fprintf(stderr, "quartermaster: %s\n", error_text(&err, r));
+	return r == -ETIMEDOUT ? QM_TIMED_OUT : QM_FAILED;
+}
+
+/* ---- verbs ------------------------------------------------------------------------------------ */

@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/mem.h"
+#include "systems/glusterfs/cluster.h"
+#include "systems/glusterfs/options.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+/* A pool of bricks on nodes n1, n2, … (10.0.0.N:/b/b-N/brick), and a gluster that does what it is told. */
+struct world {
+	json_t *pool;
+	struct gluster_volume volume;
+	bool have;
+	struct gluster_peers peers;
+	bool lost; /* bricks that are offline are so for long */
+	struct volume_step step;
+};
+
+static json_t *brick(int n, bool arbiter)
+{
+	char id[16], node[16], address[32], path[64];
+
+	snprintf(id, sizeof(id), "b-%d", n);
+	snprintf(node, sizeof(node), "n%d", n);
+	snprintf(address, sizeof(address), "10.0.0.%d", n);
+	snprintf(path, sizeof(path), "/b/b-%d/brick", n);
+	return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b}", "id", id, "node", node, "address",
+			 address, "path", path, "arbiter", (int)arbiter, "prepared", 1);
+}
+
+static void world_init(struct world *w, const char *type)
+{
+	*w = (struct world){ .pool = json_pack("{s:{s:s, s:i}, s:{s:s, s:[]}}", "metadata", "name",
+					       "p-1", "generation", 1, "spec", "volumeType", type,
+					       "bricks") };
+	for (int i = 2; i <= 9; i++) {
+		w->peers.items =
+			xrealloc(w->peers.items, (w->peers.count + 1) * sizeof(*w->peers.items));
+		w->peers.items[w->peers.count++] =
+			(struct gluster_peer){ .address = xasprintf("10.0.0.%d", i),
+					       .connected = true,
+					       .state = GLUSTER_PEER_BEFRIENDED };
+	}
+}
+
+static void world_done(struct world *w)
+{
+	json_decref(w->pool);
+	gluster_volume_done(&w->volume);
+	gluster_peers_done(&w->peers);
+	volume_step_done(&w->step);
+}
+
+static void want(struct world *w, const char *nodes, int arbiter)
+{
+	json_t *bricks = json_array();
+
+	for (; *nodes; nodes++)
+		json_array_append_new(bricks, brick(*nodes - '0', *nodes - '0' == arbiter));
+	jset(w->pool, bricks, "spec", "bricks");
+}
+
+static int64_t offline_ms(void *userdata, const char *address, const char *path)
+{
+	return ((struct world *)userdata)->lost ? BRICK_LOST_MS : BRICK_LOST_MS - 1;
+}
+
+static struct volume_view view_of(struct world *w)
+{
+	return (struct volume_view){ .pool = w->pool,
+				     .volume = w->have ? &w->volume : NULL,
+				     .peers = &w->peers,
+				     .address = "10.0.0.1",
+				     .offline_ms = offline_ms,
+				     .userdata = w };
+}
+
+static enum volume_step_kind next(struct world *w)
+{
+	struct volume_view view = view_of(w);
+
+	volume_step_done(&w->step);
+	volume_next_step(&view, &w->step);
+	return w->step.kind;
+}
+
+static void split(const char *name, char *address, const char **path)
+{
+	const char *colon = strstr(name, ":/");
+
+	snprintf(address, 32, "%.*s", (int)(colon - name), name);
+	*path = colon + 1;
+}
+
+static struct gluster_brick *add(struct world *w, const char *name)
+{
+	char address[32];
+	const char *path;
+	struct gluster_brick *b;
+
+	split(name, address, &path);
+	b = gluster_volume_add_brick(&w->volume, address, path);
+	b->online = w->volume.state == VOLUME_STARTED;
+	b->pending = 0;
+	return b;
+}
+
+static struct gluster_brick *find(struct world *w, const char *name)
+{
+	char address[32];
+	const char *path;
+
+	split(name, address, &path);
+	return gluster_brick_find(&w->volume, address, path);
+}
+
+static void drop(struct world *w, const char *name)
+{
+	struct gluster_brick *b = find(w, name);
+
+	assert_non_null(b);
+	free(b->address);
+	free(b->path);
+	memmove(b, b + 1, (size_t)(w->volume.bricks + w->volume.brick_count - b - 1) * sizeof(*b));
+	w->volume.brick_count--;
+}
+
+static void pending(struct world *w, int64_t n)
+{
+	for (size_t i = 0; i < w->volume.brick_count; i++)
+		w->volume.bricks[i].pending = n;
+}
+
+static int copies_online(struct world *w)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < w->volume.brick_count; i++)
+		n += w->volume.bricks[i].online;
+	return n;
+}
+
+/* What gluster does with a step. */
+static void gluster_does(struct world *w)
+{
+	struct volume_step *s = &w->step;
+
+	switch (s->kind) {
+	case STEP_CREATE:
+		w->have = true;
+		w->volume = (struct gluster_volume){ .name = xstrdup("p-1"),
+						     .id = xstrdup("id"),
+						     .replica = s->replica ? s->replica : 1,
+						     .arbiter = s->arbiter,
+						     .disperse = s->disperse,
+						     .redundancy = s->redundancy,
+						     .options = json_object() };
+		for (size_t i = 0; i < s->bricks.count; i++)
+			add(w, s->bricks.items[i])->arbiter =
+				s->arbiter && i + 1 == s->bricks.count;
+		break;
+	case STEP_SET:
+		json_object_update(w->volume.options, s->options);
+		break;
+	case STEP_START:
+		w->volume.state = VOLUME_STARTED;
+		for (size_t i = 0; i < w->volume.brick_count; i++)
+			w->volume.bricks[i].online = true;
+		break;
+	case STEP_ADD_BRICK:
+		assert_int_equal(copies_online(w),
+				 w->volume.brick_count); /* gluster refuses otherwise */
+		add(w, s->bricks.items[0]);
+		w->volume.replica = s->replica;
+		pending(w, 7);
+		break;
+	case STEP_REMOVE_BRICK:
+		drop(w, s->bricks.items[0]);
+		w->volume.replica = s->replica;
+		break;
+	case STEP_REPLACE_BRICK: {
+		bool arbiter = find(w, s->bricks.items[0])->arbiter;
+
+		drop(w, s->bricks.items[0]);
+		add(w, s->bricks.items[1])->arbiter = arbiter;
+		pending(w, 7);
+		break;
+	}
+	case STEP_HEAL:
+		pending(w, 0);
+		break;
+	case STEP_STOP:
+		w->volume.state = VOLUME_STOPPED;
+		break;
+	case STEP_DELETE:
+		gluster_volume_done(&w->volume);
+		w->have = false;
+		break;
+	default:
+		fail();
+	}
+}
+
+static bool is_rest(enum volume_step_kind k)
+{
+	return k == STEP_NONE || k == STEP_WAIT || k == STEP_BLOCKED || k == STEP_GONE;
+}
+
+static enum volume_step_kind settle(struct world *w, int min_copies)
+{
+	for (int i = 0; i < 100; i++) {
+		if (is_rest(next(w)))
+			return w->step.kind;
+		gluster_does(w);
+		if (min_copies > 0 && w->have && w->volume.state == VOLUME_STARTED)
+			assert_true(copies_online(w) >= min_copies);
+	}
+	fail_msg("no end");
+	return STEP_NONE;
+}
+
+static void assert_bricks(struct world *w, const char *nodes)
+{
+	assert_int_equal(w->volume.brick_count, strlen(nodes));
+	for (; *nodes; nodes++) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "10.0.0.%c:/b/b-%c/brick", *nodes, *nodes);
+		assert_non_null(find(w, name));
+	}
+}
+
+static void test_create(void **state)
+{
+	struct world w;
+
+	world_init(&w, "replicate:3");
+	want(&w, "123", 0);
+	assert_int_equal(next(&w), STEP_CREATE);
+	assert_int_equal(w.step.replica, 3);
+	assert_string_equal(w.step.bricks.items[2], "10.0.0.3:/b/b-3/brick");
+	assert_int_equal(settle(&w, 0), STEP_NONE);
+	assert_string_equal(jstr(w.volume.options, "cluster.quorum-type"), "auto");
+	world_done(&w);
+}
+
+static void test_create_waits(void **state)
+{
+	struct world w;
+
+	world_init(&w, "replicate:3");
+	want(&w, "123", 0);
+	jset(json_array_get(jget(w.pool, "spec", "bricks"), 1), json_false(), "prepared");
+	assert_int_equal(next(&w), STEP_WAIT);
+	jset(json_array_get(jget(w.pool, "spec", "bricks"), 1), json_true(), "prepared");
+	w.peers.items[0].connected = false;
+	assert_int_equal(next(&w), STEP_WAIT);
+	assert_non_null(strstr(w.step.why, "10.0.0.2"));
+	w.peers.items[0].connected = true;
+	/* a volume that was there is never made a second time */
+	jset(w.pool, json_string("some-id"), "status", "volumeId");
+	assert_int_equal(next(&w), STEP_BLOCKED);
+	world_done(&w);
+}
+
+static void test_arbiter_is_last(void **state)
+{
+	struct world w;
+
+	world_init(&w, "arbiter");
+	want(&w, "123", 1);
+	assert_int_equal(next(&w), STEP_CREATE);
+	assert_int_equal(w.step.arbiter, 1);
+	assert_string_equal(w.step.bricks.items[2], "10.0.0.1:/b/b-1/brick");
+	assert_int_equal(settle(&w, 0), STEP_NONE);
+	world_done(&w);
+}
+
+static void test_replicate_never_below(void **state)
+{
+	struct world w;
+
+	world_init(&w, "replicate:3");
+	want(&w, "123", 0);
+	settle(&w, 0);
+	want(&w, "456", 0);
+	assert_int_equal(settle(&w, 3), STEP_NONE);
+	assert_bricks(&w, "456");
+	world_done(&w);
+}
+
+static void test_single_copy_moves(void **state)
+{
+	struct world w;
+
+	world_init(&w, "none");
+	want(&w, "1", 0);
+	settle(&w, 0);
+	want(&w, "2", 0);
+	assert_int_equal(settle(&w, 1), STEP_NONE);
+	assert_bricks(&w, "2");
+	world_done(&w);
+}
+
+static void test_remove_waits_for_heal(void **state)
+{
+	struct world w;
+
+	world_init(&w, "replicate:3");
+	want(&w, "123", 0);
+	settle(&w, 0);
+	want(&w, "124", 0);
+	assert_int_equal(next(&w), STEP_ADD_BRICK);
+	assert_int_equal(w.step.replica, 4);
+	gluster_does(&w);
+	assert_int_equal(next(&w), STEP_HEAL);
+	pending(&w, 0);
+	find(&w, "10.0.0.2:/b/b-2/brick")->pending = 1; /* one brick still has something */
+	assert_int_equal(next(&w), STEP_HEAL);
+	find(&w, "10.0.0.2:/b/b-2/brick")->pending = -1; /* not known is not zero */
+	assert_int_equal(next(&w), STEP_WAIT);
+	pending(&w, 0);
+	find(&w, "10.0.0.4:/b/b-4/brick")->online = false; /* the new copy is not there */
+	assert_int_equal(next(&w), STEP_WAIT);
+	find(&w, "10.0.0.4:/b/b-4/brick")->online = true;
+	assert_int_equal(next(&w), STEP_REMOVE_BRICK);
+	assert_string_equal(w.step.bricks.items[0], "10.0.0.3:/b/b-3/brick");
+	world_done(&w);
+}
+
+static void test_lost_brick(void **state)
+{
+	struct world w;
+
+	world_init(&w, "replicate:3");
+	want(&w, "123", 0);
+	settle(&w, 0);
+	find(&w, "10.0.0.3:/b/b-3/brick")->online = false;
+	assert_int_equal(next(&w), STEP_WAIT);
+	want(&w, "124", 0);
+	assert_int_equal(next(&w), STEP_WAIT); /* it may come back */
+	w.lost = true;
+	assert_int_equal(next(&w), STEP_REPLACE_BRICK);
+	/* but not while another one is away: it might have the only good copy */
+	find(&w, "10.0.0.2:/b/b-2/brick")->online = false;
+	assert_int_equal(next(&w), STEP_WAIT);
+	find(&w, "10.0.0.2:/b/b-2/brick")->online = true;
+	assert_int_equal(settle(&w, 2), STEP_NONE);
+	assert_bricks(&w, "124");
+	world_done(&w);
+}
+
+static void test_lost_while_leaving(void **state)
+{
+	struct world w;
+
+	world_init(&w, "replicate:3");
+	want(&w, "123", 0);
+	settle(&w, 0);
+	want(&w, "124", 0);
+	assert_int_equal(next(&w), STEP_ADD_BRICK);
+	gluster_does(&w);
+	find(&w, "10.0.0.3:/b/b-3/brick")->online = false;
+	assert_int_equal(next(&w), STEP_WAIT);
+	w.lost = true;
+	assert_int_equal(next(&w), STEP_REMOVE_BRICK);
+	world_done(&w);
+}
+
+static void test_disperse_replace(void **state)
+{
+	struct world w;
+
+	world_init(&w, "disperse:2:1");
+	want(&w, "123", 0);
+	assert_int_equal(settle(&w, 0), STEP_NONE);
+	assert_int_equal(w.volume.disperse, 3);
+	want(&w, "145", 0);
+	pending(&w, 3);
+	assert_int_equal(next(&w),
+			 STEP_HEAL); /* whole first: a replacement takes a fragment away */
+	assert_int_equal(settle(&w, 0), STEP_NONE);
+	assert_bricks(&w, "145");
+	want(&w, "14", 0);
+	assert_int_equal(next(&w), STEP_BLOCKED);
+	world_done(&w);
+}
+
+static void test_arbiter_keeps_roles(void **state)
+{
+	struct world w;
+
+	world_init(&w, "arbiter");
+	want(&w, "123", 3);
+	settle(&w, 0);
+	want(&w, "124", 4);
+	assert_int_equal(next(&w), STEP_REPLACE_BRICK);
+	assert_int_equal(settle(&w, 0), STEP_NONE);
+	want(&w, "125", 1); /* the arbiter's place for a brick with data: no */
+	assert_int_equal(next(&w), STEP_BLOCKED);
+	world_done(&w);
+}
+
+static void test_wrong_layout(void **state)
+{
+	struct world w;
+
+	world_init(&w, "replicate:3");
+	want(&w, "123", 0);
+	settle(&w, 0);
+	jset(w.pool, json_string("disperse:2:1"), "spec", "volumeType");
+	assert_int_equal(next(&w), STEP_BLOCKED);
+	jset(w.pool, json_string("nonsense"), "spec", "volumeType");
+	assert_int_equal(next(&w), STEP_BLOCKED);
+	world_done(&w);
+}
+
+static void test_own_options_last(void **state)
+{
+	struct world w;
+
+	world_init(&w, "replicate:3");
+	want(&w, "123", 0);
+	jset(w.pool, json_string("30"), "spec", "options", "network.ping-timeout");
+	assert_int_equal(settle(&w, 0), STEP_NONE);
+	assert_string_equal(jstr(w.volume.options, "network.ping-timeout"), "30");
+	jset(w.pool, json_string("no"), "spec", "options", "no.such");
+	assert_int_equal(next(&w), STEP_SET);
+	assert_int_equal(w.volume.state, VOLUME_STARTED);
+	assert_int_equal(json_object_size(w.step.options), 1);
+	world_done(&w);
+}
+
+static void test_delete(void **state)
+{
+	struct world w;
+
+	world_init(&w, "replicate:3");
+	want(&w, "123", 0);
+	settle(&w, 0);
+	jset(w.pool, json_string("2026-01-01T00:00:00Z"), "metadata", "deletionTimestamp");
+	assert_int_equal(next(&w), STEP_NONE); /* it may hold volumes still */
+	jset(w.pool, json_string("true"), "metadata", "annotations", POOL_ANNOTATION_EMPTY);
+	assert_int_equal(next(&w), STEP_STOP);
+	assert_int_equal(settle(&w, 0), STEP_GONE);
+	assert_false(w.have);
+	world_done(&w);
+}
+
+static void check_status(struct world *w, const char *phase, int64_t heal)
+{
+	struct volume_view view = view_of(w);
+	cleanup_json json_t *s = NULL;
+
+	next(w);
+	s = volume_pool_status(&view, &w->step);
+	assert_string_equal(jstr(s, "phase"), phase);
+	assert_int_equal(jint(s, "healPending"), heal);
+	assert_string_equal(jstr(json_array_get(jget(s, "bricks"), 0), "id"), "b-1");
+}
+
+static void test_status(void **state)
+{
+	struct world w;
+	struct volume_view view;
+	cleanup_json json_t *s = NULL;
+
+	world_init(&w, "disperse:2:1");
+	want(&w, "123", 0);
+	settle(&w, 0);
+	check_status(&w, "Online", 0);
+	pending(&w, 4);
+	check_status(&w, "Healing", 4);
+	find(&w, "10.0.0.2:/b/b-2/brick")->online = false;
+	check_status(&w, "Degraded", 4);
+	find(&w, "10.0.0.3:/b/b-3/brick")->online = false;
+	check_status(&w, "Offline", 4);
+	for (size_t i = 0; i < 3; i++) {
+		w.volume.bricks[i].size = 1000 + (int64_t)i;
+		w.volume.bricks[i].free = 600 - (int64_t)i;
+	}
+	next(&w);
+	view = view_of(&w);
+	s = volume_pool_status(&view, &w.step);
+	assert_int_equal(jint(s, "capacityBytes"), 2000);
+	assert_int_equal(jint(s, "freeBytes"), 2 * 598);
+	world_done(&w);
+}
+
+static void test_options_table(void **state)
+{
+	for (const struct volume_option *o = volume_options; o->name; o++) {
+		assert_non_null(strchr(o->name, '.'));
+		assert_true(o->value[0] && o->why[0]);
+		for (const struct volume_option *p = volume_options; p < o; p++)
+			assert_string_not_equal(p->name, o->name);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_create),
+		cmocka_unit_test(test_create_waits),
+		cmocka_unit_test(test_arbiter_is_last),
+		cmocka_unit_test(test_replicate_never_below),
+		cmocka_unit_test(test_single_copy_moves),
+		cmocka_unit_test(test_remove_waits_for_heal),
+		cmocka_unit_test(test_lost_brick),
+		cmocka_unit_test(test_lost_while_leaving),
+		cmocka_unit_test(test_disperse_replace),
+		cmocka_unit_test(test_arbiter_keeps_roles),
+		cmocka_unit_test(test_wrong_layout),
+		cmocka_unit_test(test_own_options_last),
+		cmocka_unit_test(test_delete),
+		cmocka_unit_test(test_status),
+		cmocka_unit_test(test_options_table),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
