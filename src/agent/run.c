@@ -149,7 +149,8 @@ void agent_project(const struct kind *kind, json_t *object)
 	json_t *metadata = jget(object, "metadata");
 
 	json_object_del(metadata, "managedFields");
-	json_object_del(metadata, "annotations");
+	if (kind != &KIND_STORAGEPOOL)
+		json_object_del(metadata, "annotations");
 	json_object_del(jget(object, "status"), "conditions");
 	if (kind == &KIND_PV)
 		project_volume(object);

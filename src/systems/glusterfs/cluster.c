@@ -95,9 +95,11 @@ static bool reachable(const struct decision *d, const char *address)
 }
 
 /* ---- a volume that is to go, or to come ---------------------------------------------------- */
+/* Only when the operator has put down that no volume is left in it; until then the pool goes on serving. */
 static bool decide_deleted(struct decision *d)
 {
-	if (!jget(d->view->pool, "metadata", "deletionTimestamp"))
+	if (!jget(d->view->pool, "metadata", "deletionTimestamp") ||
+	    !streq(jstr(d->view->pool, "metadata", "annotations", POOL_ANNOTATION_EMPTY), "true"))
 		return false;
 	if (!d->volume)
 		return decide(d, STEP_GONE, "The volume is deleted");

@@ -47,6 +47,9 @@ struct volume_view {
 	void *userdata;
 };
 
+/* On a pool that is being deleted: it holds no volume of anybody, and its Gluster volume may go. */
+#define POOL_ANNOTATION_EMPTY "quartermaster.storage/empty"
+
 /* Offline longer than this, a brick that has to leave is given up instead of being emptied. */
 #define BRICK_LOST_MS (5 * 60 * 1000)
 

@@ -444,6 +444,8 @@ static void test_delete(void **state)
 	want(&w, "123", 0);
 	settle(&w, 0);
 	jset(w.pool, json_string("2026-01-01T00:00:00Z"), "metadata", "deletionTimestamp");
+	assert_int_equal(next(&w), STEP_NONE); /* it may hold volumes still */
+	jset(w.pool, json_string("true"), "metadata", "annotations", POOL_ANNOTATION_EMPTY);
 	assert_int_equal(next(&w), STEP_STOP);
 	assert_int_equal(settle(&w, 0), STEP_GONE);
 	assert_false(w.have);

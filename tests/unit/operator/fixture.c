@@ -507,7 +507,7 @@ json_t *get_pv_of(struct fixture *f, const char *name)
 	return volume ? get(f, &KIND_PV, volume) : NULL;
 }
 
-void delete (struct fixture *f, const struct kind *kind, const char *name)
+void discard(struct fixture *f, const struct kind *kind, const char *name)
 {
 	struct error err = ERROR_INIT;
 	must(kube_delete(f->api, kind, ns_for(kind), name, NULL, &err), &err);
