@@ -5,12 +5,14 @@
 #include "local/config.h"
 #include "local/instance.h"
 
-#include <cmocka.h>
-#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
 
 static void test_round_trip(void **state)
 {

@@ -7,13 +7,15 @@
 #include "local/keeper.h"
 #include "local/program.h"
 
-#include <cmocka.h>
-#include <errno.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <time.h>
 
