@@ -69,7 +69,7 @@ bool agent_leads(struct agent *a, const json_t *node)
 }
 
 int agent_patch_status(struct reconcile *r, const struct kind *kind, const char *ns,
-		       const char *name, json_t *status, char **ret_version)
+		       const char *name, json_t *status)
 {
 	cleanup_json json_t *patch = json_pack("{s:o}", "status", status), *result = NULL;
 	int rc = kube_patch(r->kube, kind, ns, name, "status", KUBE_PATCH_MERGE, patch, &result,
@@ -78,8 +78,6 @@ int agent_patch_status(struct reconcile *r, const struct kind *kind, const char 
 	if (rc < 0)
 		return rc;
 	reader_learned(r->cache, kind, result);
-	if (ret_version && object_version(result))
-		*ret_version = xstrdup(object_version(result));
 	return 0;
 }
 
@@ -213,7 +211,7 @@ static int write_report(struct looking *l, json_t *report)
 	json_object_set_new(agent, "heartbeat",
 			    json_string(time_text(clock_wall_ms(l->r->clock), time)));
 	rc = agent_patch_status(l->r, &KIND_STORAGENODE, l->agent->ns, l->agent->node,
-				json_pack("{s:O}", "agent", agent), NULL);
+				json_pack("{s:O}", "agent", agent));
 	if (rc == 0)
 		s->numbers_ms = now;
 	return rc;
@@ -402,8 +400,21 @@ static void node_keys(const json_t *node, struct reconcile *r, struct strv *keys
 		strv_add_take(keys, object_key(node));
 }
 
+/* A volume that was started or stopped is seen at our bricks of it. */
+static void pool_node(const json_t *pool, struct reconcile *r, struct strv *keys)
+{
+	const struct agent *a = r->app;
+	const json_t *b;
+	size_t i;
+
+	json_array_foreach (jget(pool, "spec", "bricks"), i, b)
+		if (streq(jstr(b, "node"), a->node) && keys->count == 0)
+			strv_add_take(keys, xasprintf("%s/%s", a->ns, a->node));
+}
+
 static const struct controller_watch node_watches[] = {
 	{ .kind = &KIND_STORAGENODE, .keys = node_keys },
+	{ .kind = &KIND_STORAGEPOOL, .keys = pool_node },
 	{ 0 },
 };
 

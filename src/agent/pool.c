@@ -162,14 +162,27 @@ static char *sketch_nodes(struct pool_work *w)
 	return buf_take(&out);
 }
 
+/*
+ * What of a pool is an order to us. Not its resourceVersion: that moves with our own reports too,
+ * and the one that a report returns may already hold an order that was not looked at.
+ */
+static char *sketch_orders(const json_t *pool)
+{
+	const json_t *annotations = jget(pool, "metadata", "annotations");
+	cleanup_free char *text = annotations ? json_text(annotations) : NULL;
+	const char *deleted = jstr(pool, "metadata", "deletionTimestamp");
+
+	return xasprintf("%lld %s %s", (long long)jint(pool, "metadata", "generation"),
+			 deleted ? deleted : "", text ? text : "");
+}
+
 /* Nothing has happened since the last look but our own report of it. */
 static bool nothing_new(struct pool_work *w)
 {
 	json_t *m = memory(w);
-	cleanup_free char *nodes = sketch_nodes(w);
+	cleanup_free char *nodes = sketch_nodes(w), *orders = sketch_orders(w->pool);
 	int64_t left = jint(m, "next") - clock_mono_ms(w->r->clock);
-	bool same = streq(jstr(m, "nodes"), nodes) &&
-		    streq(jstr(m, "version"), object_version(w->pool));
+	bool same = streq(jstr(m, "nodes"), nodes) && streq(jstr(m, "orders"), orders);
 
 	json_object_set_new(m, "nodes", json_string(nodes));
 	if (!same || left <= 0)
@@ -180,6 +193,9 @@ static bool nothing_new(struct pool_work *w)
 
 static void look_again(struct pool_work *w, int ms)
 {
+	cleanup_free char *orders = sketch_orders(w->pool);
+
+	json_object_set_new(memory(w), "orders", json_string(orders));
 	json_object_set_new(memory(w), "next", json_integer(clock_mono_ms(w->r->clock) + ms));
 	w->r->again_ms = ms;
 }
@@ -187,13 +203,8 @@ static void look_again(struct pool_work *w, int ms)
 /* ---- status -------------------------------------------------------------------------------- */
 static int patch(struct pool_work *w, json_t *status)
 {
-	cleanup_free char *version = NULL;
-	int rc = agent_patch_status(w->r, &KIND_STORAGEPOOL, object_namespace(w->pool),
-				    object_name(w->pool), status, &version);
-
-	if (rc == 0 && version)
-		json_object_set_new(memory(w), "version", json_string(version));
-	return rc;
+	return agent_patch_status(w->r, &KIND_STORAGEPOOL, object_namespace(w->pool),
+				  object_name(w->pool), status);
 }
 
 static int write_status(struct pool_work *w)
@@ -210,11 +221,8 @@ static int write_status(struct pool_work *w)
 	known = reader_get(w->r->cache, &KIND_STORAGEPOOL, object_namespace(w->pool),
 			   object_name(w->pool));
 	if (report_same(status, jget(known, "status"), &numbers) &&
-	    (!numbers || now - jint(m, "numbers") < NUMBERS_EVERY_MS)) {
-		if (object_version(known))
-			json_object_set_new(m, "version", json_string(object_version(known)));
+	    (!numbers || now - jint(m, "numbers") < NUMBERS_EVERY_MS))
 		return 0;
-	}
 	json_object_set_new(m, "numbers", json_integer(now));
 	return patch(w, json_incref(status));
 }

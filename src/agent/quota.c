@@ -120,7 +120,7 @@ static int write_quota(struct reconcile *r, const char *pool, const char *versio
 		return 0;
 	}
 	return agent_patch_status(r, &KIND_STORAGENODE, a->ns, a->node,
-				  json_pack("{s:{s:o}}", "agent", "quota", quota), NULL);
+				  json_pack("{s:{s:o}}", "agent", "quota", quota));
 }
 
 static void sweep(struct quota_work *w)

@@ -33,7 +33,7 @@ struct agent_state {
 	/* pool */
 	struct seen_offline *offline;
 	size_t offline_count;
-	json_t *pools; /* pool to {healed, numbers, next: times in ms; version, nodes, why, failure} */
+	json_t *pools; /* pool to {healed, numbers, next: times in ms; orders, nodes, why, failure} */
 	/* quota */
 	json_t *limits; /* pool to {volume: resourceVersion in force} */
 	int64_t sweep_ms; /* monotonic, 0: nothing to sweep */
@@ -47,9 +47,9 @@ json_t *agent_node(struct reconcile *r);
 /* The deployment and cluster whose lease decides who leads. */
 const char *agent_deployment(const json_t *node);
 bool agent_leads(struct agent *a, const json_t *node);
-/* Merge patch of part of an object's status (stolen); ret_version (may be NULL) is what it became, caller frees. */
+/* Merge patch of part of an object's status (stolen). */
 int agent_patch_status(struct reconcile *r, const struct kind *kind, const char *ns,
-		       const char *name, json_t *status, char **ret_version);
+		       const char *name, json_t *status);
 
 /* report.c: status.agent but quota, from a look at the machine. */
 struct looking {
