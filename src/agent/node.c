@@ -235,19 +235,31 @@ static json_t *report_head(struct looking *l)
 	return report;
 }
 
-static void release_bricks(struct looking *l)
+/* True: all that was to go is gone, or its disk is. */
+static bool release_bricks(struct looking *l)
 {
+	struct node_host *h = l->agent->host;
+	struct strv ids cleanup_with(strv_done) = { 0 };
 	const json_t *v;
+	bool done = true;
 	size_t i;
 
-	json_array_foreach (jget(l->plan, "release"), i, v) {
+	json_array_foreach (jget(l->plan, "release"), i, v)
+		if (json_string_value(v))
+			strv_add(&ids, json_string_value(v));
+	/* begun in an earlier life, whatever the plan says now */
+	brick_list_released(h, &ids);
+	for (i = 0; i < ids.count; i++) {
 		struct error err = ERROR_INIT;
-		int rc = brick_release(l->agent->host, json_string_value(v), &err);
+		int rc = brick_release(h, ids.items[i], &err);
 
-		if (rc < 0)
-			log_warn("brick %s cannot be released yet: %s", json_string_value(v),
+		if (rc < 0) {
+			log_warn("brick %s cannot be released yet: %s", ids.items[i],
 				 error_text(&err, rc));
+			done = false;
+		}
 	}
+	return done;
 }
 
 static bool chosen_before(const json_t *node, const json_t *devices)
@@ -277,7 +289,7 @@ static int full_look(struct looking *l, json_t **ret)
 	json_t *devices, *bricks;
 	int rc;
 
-	release_bricks(l);
+	l->unreleased = !release_bricks(l);
 	report = report_head(l);
 	devices = report_devices(l);
 	json_object_set_new(report, "devices", devices);
@@ -324,22 +336,25 @@ static int look(struct looking *l)
 	s->report = report;
 	free(s->report_key);
 	s->report_key = TAKE_PTR(key);
-	s->next_full_ms = now + (troubled(report) ? TROUBLE_MS : FULL_MS);
+	s->next_full_ms = now + (l->unreleased || troubled(report) ? TROUBLE_MS : FULL_MS);
 	s->peers_done = false;
 	tell_quota(l, report);
 	return 0;
 }
 
-/* Once for each full look is enough: who joins or leaves stands in the plan. */
+/* Once for each full look, and each time the lead comes, is enough: who joins or leaves stands in the plan. */
 static int lead_peers(struct looking *l)
 {
 	struct agent_state *s = l->agent->state;
 	int rc;
 
-	if (!l->plan || l->maintenance || s->peers_done ||
-	    !jbool(s->report, "glusterd", "running") || !agent_leads(l->agent, l->node))
+	if (!l->plan || l->maintenance || !jbool(s->report, "glusterd", "running"))
 		return 0;
-	rc = peers_converge(l, &l->r->error);
+	if (!agent_leads(l->agent, l->node)) {
+		s->peers_done = false;
+		return 0;
+	}
+	rc = s->peers_done ? 0 : peers_converge(l, &l->r->error);
 	s->peers_done = rc == 0;
 	return rc;
 }

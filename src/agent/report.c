@@ -225,26 +225,21 @@ static json_t *brick_json(const struct brick_order *o, bool mounted)
 /* Bricks on record that the plan does not name: the operator sees them, and orders their release. */
 static void add_unplanned(struct looking *l, json_t *bricks)
 {
-	struct node_host *h = l->agent->host;
-	struct strv ids cleanup_with(strv_done) = { 0 };
+	cleanup_json json_t *records = brick_records(l->agent->host);
+	const json_t *r, *b;
+	size_t i, k;
 
-	brick_list(h, &ids, NULL);
-	for (size_t i = 0; i < ids.count; i++) {
-		cleanup_free char *name = xasprintf("brick.%s", ids.items[i]);
-		cleanup_json json_t *record = NULL;
-		const json_t *b;
-		size_t k;
-		bool planned = false;
+	json_array_foreach (records, i, r) {
+		bool skip = jbool(r, "away");
 
 		json_array_foreach (bricks, k, b)
-			planned |= streq(jstr(b, "id"), ids.items[i]);
-		if (planned || h->ops->record_get(h, name, &record, NULL) < 0 ||
-		    jbool(record, "released") || !jstr(record, "path"))
-			continue;
-		json_array_append_new(bricks, json_pack("{s:s, s:s*, s:s, s:b, s:b}", "id",
-							ids.items[i], "pool", jstr(record, "pool"),
-							"path", jstr(record, "path"), "mounted",
-							(int)jbool(record, "ready"), "online", 0));
+			skip |= streq(jstr(b, "id"), jstr(r, "id"));
+		if (!skip)
+			json_array_append_new(
+				bricks,
+				json_pack("{s:s, s:s*, s:s, s:b, s:b}", "id", jstr(r, "id"), "pool",
+					  jstr(r, "pool"), "path", jstr(r, "path"), "mounted",
+					  jbool(r, "ready") && !jbool(r, "released"), "online", 0));
 	}
 }
 

@@ -58,6 +58,7 @@ struct looking {
 	const json_t *node;
 	const json_t *plan; /* NULL: no valid orders */
 	bool maintenance;
+	bool unreleased; /* a brick that is to go could not be let go yet */
 };
 json_t *report_devices(struct looking *l);
 /* With prepare, brings the plan's bricks to Ready, and devices (from report_devices) up to date with it. */

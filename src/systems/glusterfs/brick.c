@@ -303,15 +303,43 @@ int brick_release(struct node_host *h, const char *id, struct error *err)
 	}
 	rc = jstr(record, "directory") ? h->ops->tree_remove(h, root, id, err)
 				       : release_device(h, name, record, root, err);
+	if (rc > 0 && !jbool(record, "away")) {
+		int put;
+
+		json_object_set_new(record, "away", json_true());
+		put = h->ops->record_put(h, name, record, err);
+		return put < 0 ? put : 1;
+	}
 	return rc != 0 ? rc : h->ops->record_remove(h, name, err);
 }
 
-int brick_list(struct node_host *h, struct strv *ret, struct error *err)
+/* ---- records ------------------------------------------------------------------------------- */
+json_t *brick_records(struct node_host *h)
 {
 	struct strv names cleanup_with(strv_done) = { 0 };
-	int rc = h->ops->record_list(h, RECORD_PREFIX, &names, err);
+	json_t *records = json_array();
 
-	for (size_t i = 0; rc >= 0 && i < names.count; i++)
-		strv_add(ret, names.items[i] + strlen(RECORD_PREFIX));
-	return rc < 0 ? rc : 0;
+	h->ops->record_list(h, RECORD_PREFIX, &names, NULL);
+	for (size_t i = 0; i < names.count; i++) {
+		json_t *record = NULL;
+
+		if (h->ops->record_get(h, names.items[i], &record, NULL) < 0)
+			continue;
+		if (jstr(record, "id") && jstr(record, "path"))
+			json_array_append_new(records, record);
+		else
+			json_decref(record);
+	}
+	return records;
+}
+
+void brick_list_released(struct node_host *h, struct strv *ids)
+{
+	cleanup_json json_t *records = brick_records(h);
+	const json_t *r;
+	size_t i;
+
+	json_array_foreach (records, i, r)
+		if (jbool(r, "released") && !strv_contains(ids, jstr(r, "id")))
+			strv_add(ids, jstr(r, "id"));
 }

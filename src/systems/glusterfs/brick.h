@@ -36,5 +36,8 @@ void brick_prepare(struct node_host *h, const struct brick_order *o, struct bric
  * > 0: its disk is not there; it stays on record and is freed when it appears.
  */
 int brick_release(struct node_host *h, const char *id, struct error *err);
-/* The ids on record on this node. */
-int brick_list(struct node_host *h, struct strv *ret, struct error *err);
+/* The records of this node's bricks: {id, uuid, device|directory, path, pool, ready, released, away (released, but
+ * its disk is not there)}. New reference: array. */
+json_t *brick_records(struct node_host *h);
+/* Adds the ids of bricks whose release was begun and is not done. */
+void brick_list_released(struct node_host *h, struct strv *ids);
