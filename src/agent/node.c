@@ -22,6 +22,7 @@ void agent_init(struct agent *a)
 	pthread_mutex_init(&a->state->lock, NULL);
 	a->state->pools = json_object();
 	a->state->limits = json_object();
+	a->state->quota_ms = json_object();
 }
 
 void agent_done(struct agent *a)
@@ -40,6 +41,7 @@ void agent_done(struct agent *a)
 	json_decref(s->report);
 	json_decref(s->pools);
 	json_decref(s->limits);
+	json_decref(s->quota_ms);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 	a->state = NULL;

@@ -36,6 +36,7 @@ struct agent_state {
 	json_t *pools; /* pool to {healed, numbers, next: times in ms; orders, nodes, why, failure} */
 	/* quota */
 	json_t *limits; /* pool to {volume: resourceVersion in force} */
+	json_t *quota_ms; /* pool to the time of the last pass */
 	int64_t sweep_ms; /* monotonic, 0: nothing to sweep */
 };
 

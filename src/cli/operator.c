@@ -9,6 +9,7 @@
 #include "local/platform.h"
 #include "local/program.h"
 #include "local/self.h"
+#include "local/wake.h"
 #include "systems/glusterfs/plan.h"
 
 #include <errno.h>
@@ -154,6 +155,8 @@ static int run(struct operator_options *o, struct error *err)
 	int rc = program_lock("operator", err);
 	if (rc >= 0)
 		rc = mkdir_parents(logs, 0700, err);
+	if (rc >= 0)
+		rc = instance_wake(o->kubeconfig, o->ns, err);
 	if (rc >= 0)
 		rc = platform_local_new(&o->platform, err);
 	if (rc < 0)

@@ -10,13 +10,15 @@
 #include "local/config.h"
 #include "local/demo.h"
 #include "local/instance.h"
+#include "local/program.h"
 #include "local/supervisor.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>
 
-enum { API_TIMEOUT_MS = 20000, POLL_MS = 100 };
+/* an operator that was killed leaves a lease of 15 s behind */
+enum { START_TIMEOUT_MS = 40000, POLL_MS = 100 };
 
 struct up {
 	struct local_config config;
@@ -92,9 +94,24 @@ static int connect_api(struct up *up, struct error *err)
 	return r;
 }
 
+/* Whether an operator that was started since then leads: it has put down what is of another time. */
+static int operator_leads(struct up *up, int64_t since_ms, struct error *err)
+{
+	cleanup_free char *name = xasprintf("operator-%s", up->config.deployment);
+	cleanup_json json_t *lease = NULL;
+	int64_t acquired = 0;
+	int r = kube_get(up->kube, &KIND_LEASE, up->config.ns, name, &lease, err);
+	const char *text = jstr(lease, "spec", "acquireTime");
+
+	if (r == 0 && text)
+		time_parse(text, &acquired);
+	return acquired >= since_ms ? 0 : error_set(err, EAGAIN, "it does not lead yet");
+}
+
 static int start_instance(struct up *up, struct error *err)
 {
-	int64_t end = clock_mono_ms(&clock_real) + API_TIMEOUT_MS;
+	int64_t end = clock_mono_ms(&clock_real) + START_TIMEOUT_MS, began = clock_wall_ms(&clock_real);
+	bool ran = program_pid("operator") > 0;
 	int r = local_config_save(&up->config, err);
 
 	if (r == 0)
@@ -103,7 +120,11 @@ static int start_instance(struct up *up, struct error *err)
 		return r;
 	while ((r = connect_api(up, err)) < 0 && clock_mono_ms(&clock_real) < end)
 		pause_ms(POLL_MS / 4);
-	return r < 0 ? error_prefix(err, "waiting for the API (see %s/log/api.log)", state_dir()) : 0;
+	if (r < 0)
+		return error_prefix(err, "waiting for the API (see %s/log/api.log)", state_dir());
+	while (!ran && (r = operator_leads(up, began, err)) < 0 && clock_mono_ms(&clock_real) < end)
+		pause_ms(POLL_MS / 4);
+	return r < 0 ? error_prefix(err, "waiting for the operator (see %s/log/operator.log)", state_dir()) : 0;
 }
 
 /* Nodes of the demonstration that a person has edited since stay as they are. */

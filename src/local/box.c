@@ -53,6 +53,23 @@ bool box_exists(const char *name)
 	return is_pinned(mnt);
 }
 
+bool box_any(void)
+{
+	cleanup_free char *dir = run_path("boxes");
+	DIR *d = opendir(dir);
+	struct dirent *e;
+	bool any = false;
+
+	while (d && !any && (e = readdir(d))) {
+		cleanup_free char *path = xasprintf("%s/%s", dir, e->d_name);
+
+		any = str_has_suffix(e->d_name, ".mnt") && is_pinned(path);
+	}
+	if (d)
+		closedir(d);
+	return any;
+}
+
 /* A mount namespace can only be pinned where mounts do not propagate: RUN/boxes is made such a place. */
 static int prepare_pin_dir(struct error *err)
 {

@@ -24,6 +24,8 @@ int box_ensure(const struct box *box, struct error *err);
 /* Descriptors of its namespaces (-1 in net where it shares the machine's); the caller closes them. */
 int box_open(const char *name, int *ret_net, int *ret_mnt, struct error *err);
 bool box_exists(const char *name);
+/* Whether the instance has any. */
+bool box_any(void);
 /* Sends the signal to every process that lives in the box; how many there were. */
 int box_signal(const char *name, int sig);
 /* Ends its processes, undoes its network and its mounts. Its files in STATE stay. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/daemon.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/rand.h"
@@ -6,7 +7,7 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
+#include <string.h>
 #include <stdatomic.h>
 
 /* A running operator: its own connections for the loops and for the lease. */
@@ -122,22 +123,13 @@ int operator_run(const struct operator_options *o, struct error *err)
 				     .leads = leads,
 				     .leads_userdata = &p,
 			     } };
-	sigset_t ends;
-	int sig;
 
-	/* blocked before any thread exists, so that only sigwait sees them */
-	sigemptyset(&ends);
-	sigaddset(&ends, SIGTERM);
-	sigaddset(&ends, SIGINT);
-	pthread_sigmask(SIG_BLOCK, &ends, NULL);
-	signal(SIGPIPE, SIG_IGN);
-
+	daemon_begin();
 	operator_init(&p.op);
 	int rc = start(&p, o, err);
 	if (rc == 0) {
 		log_info("operator of deployment %s/%s runs", o->ns, o->deployment);
-		sigwait(&ends, &sig);
-		log_info("ending on %s", strsignal(sig));
+		log_info("ending on %s", strsignal(daemon_wait()));
 	}
 	stop(&p);
 	return rc;
