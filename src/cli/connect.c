@@ -22,7 +22,8 @@ static bool answers(const struct session *s);
  */
 static void await_restart(const struct session *s)
 {
-	cleanup_free char *lock = run_path("api.lock"), *down = run_path("down"), *socket = run_path("api.sock");
+	cleanup_free char *lock = run_path("api.lock"), *down = run_path("down"),
+			  *socket = run_path("api.sock");
 
 	if (!streq(s->socket, socket) || access(lock, F_OK) < 0 || access(down, F_OK) == 0)
 		return;

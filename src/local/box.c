@@ -84,7 +84,8 @@ static int prepare_pin_dir(struct error *err)
 		return error_errno(err, errno, "looking at %s", dir);
 	if (st.stx_attributes & STATX_ATTR_MOUNT_ROOT)
 		return 0;
-	if (mount(dir, dir, NULL, MS_BIND, NULL) < 0 || mount(NULL, dir, NULL, MS_PRIVATE, NULL) < 0)
+	if (mount(dir, dir, NULL, MS_BIND, NULL) < 0 ||
+	    mount(NULL, dir, NULL, MS_PRIVATE, NULL) < 0)
 		return error_errno(err, errno, "making %s a private mount", dir);
 	return 0;
 }
@@ -236,7 +237,8 @@ static void *make_namespaces(void *arg)
 
 	m->tid = gettid();
 	if (unshare(CLONE_NEWNS | (m->own_network ? CLONE_NEWNET : 0)) < 0)
-		m->result = error_errno(&m->error, errno, "making the namespaces of box %s", m->name);
+		m->result =
+			error_errno(&m->error, errno, "making the namespaces of box %s", m->name);
 	else
 		m->result = own_mounts(m->name, &m->error);
 	pthread_barrier_wait(&m->made);
@@ -410,10 +412,11 @@ int box_remove(const char *name, struct error *err)
 	if (wait_empty(name, 5000) > 0) {
 		box_signal(name, SIGKILL);
 		if (wait_empty(name, 5000) > 0)
-			return error_set(err, EBUSY,
-					 "processes of box %s do not end even after SIGKILL: a disk or a "
-					 "mount that hangs; see: ps axo pid,stat,wchan,cmd",
-					 name);
+			return error_set(
+				err, EBUSY,
+				"processes of box %s do not end even after SIGKILL: a disk or a "
+				"mount that hangs; see: ps axo pid,stat,wchan,cmd",
+				name);
 	}
 	boxnet_remove(name);
 	unpin(name, "net");
