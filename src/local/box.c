@@ -16,6 +16,7 @@
 #include <glob.h>
 #include <linux/magic.h>
 #include <linux/mount.h>
+#include <mntent.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -191,13 +192,35 @@ static int no_geo_replication(const char *name, struct error *err)
 	return r;
 }
 
+/*
+ * A box begins with a copy of every mount of the machine. What is unmounted there later goes here
+ * too where mounts propagate; where they do not, a volume that was mounted at this moment would
+ * never end: its client serves the copy.
+ */
+static void drop_volumes(void)
+{
+	FILE *mounts = setmntent("/proc/thread-self/mounts", "re");
+	struct strv points = { 0 };
+	struct mntent *e;
+
+	while (mounts && (e = getmntent(mounts)))
+		if (str_has_prefix(e->mnt_type, "fuse"))
+			strv_add(&points, e->mnt_dir);
+	if (mounts)
+		endmntent(mounts);
+	for (size_t i = points.count; i > 0; i--)
+		umount2(points.items[i - 1], MNT_DETACH);
+	strv_done(&points);
+}
+
 static int own_mounts(const char *name, struct error *err)
 {
 	cleanup_free char *pins = run_path("boxes");
 	int r;
 
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
 		return error_errno(err, errno, "separating the mounts of box %s", name);
+	drop_volumes();
 	/* else this box would hold the other boxes' network namespaces alive */
 	umount2(pins, MNT_DETACH);
 	for (size_t i = 0; i < ARRAY_SIZE(own_dirs); i++) {
