@@ -116,6 +116,9 @@ static void wrapped_argv(const struct program *p, struct strv *ret)
 		strv_add(ret, *a);
 }
 
+/* Without it each of a daemon's threads keeps what it freed; daemon_begin takes it out again. */
+static const char *const lean_env[] = { "GLIBC_TUNABLES=glibc.malloc.tcache_count=0", NULL };
+
 int program_start(const struct program *p, pid_t *ret_pid, struct error *err)
 {
 	cleanup_free char *log_dir = state_path("log");
@@ -137,6 +140,7 @@ int program_start(const struct program *p, pid_t *ret_pid, struct error *err)
 			r = box_open(p->box, &net, &mnt, err);
 		wrapped_argv(p, &argv);
 		if (r == 0)
+<<<<<<< HEAD
 			r = spawn_daemon(
 				&(struct spawn_daemon){ .argv = (const char *const *)argv.items,
 							.log_path = log,
@@ -144,6 +148,15 @@ int program_start(const struct program *p, pid_t *ret_pid, struct error *err)
 							.mntns_fd = mnt,
 							.keep_fd = -1 },
 				&pid, err);
+=======
+			r = spawn_daemon(&(struct spawn_daemon){ .argv = (const char *const *)argv.items,
+								 .env = lean_env,
+								 .log_path = log,
+								 .netns_fd = net,
+								 .mntns_fd = mnt,
+								 .keep_fd = -1 },
+					 &pid, err);
+>>>>>>> cost
 		strv_done(&argv);
 	}
 	if (r < 0)
