@@ -140,23 +140,14 @@ int program_start(const struct program *p, pid_t *ret_pid, struct error *err)
 			r = box_open(p->box, &net, &mnt, err);
 		wrapped_argv(p, &argv);
 		if (r == 0)
-<<<<<<< HEAD
 			r = spawn_daemon(
 				&(struct spawn_daemon){ .argv = (const char *const *)argv.items,
+							.env = lean_env,
 							.log_path = log,
 							.netns_fd = net,
 							.mntns_fd = mnt,
 							.keep_fd = -1 },
 				&pid, err);
-=======
-			r = spawn_daemon(&(struct spawn_daemon){ .argv = (const char *const *)argv.items,
-								 .env = lean_env,
-								 .log_path = log,
-								 .netns_fd = net,
-								 .mntns_fd = mnt,
-								 .keep_fd = -1 },
-					 &pid, err);
->>>>>>> cost
 		strv_done(&argv);
 	}
 	if (r < 0)
