@@ -14,7 +14,6 @@
 #define TROUBLE_MS 15000 /* while something is not as it should be */
 #define REPAIR_MIN_MS 1000
 #define REPAIR_MAX_MS 60000
-#define IDLE_BRICK_MS 10000
 
 /* ---- shared by the loops ------------------------------------------------------------------- */
 void agent_init(struct agent *a)
@@ -70,17 +69,20 @@ bool agent_leads(struct agent *a, const json_t *node)
 }
 
 int agent_patch_status(struct reconcile *r, const struct kind *kind, const char *ns,
-		       const char *name, json_t *status, char **ret_version)
+		       const char *name, const char *version, json_t *status, json_t **ret)
 {
 	cleanup_json json_t *patch = json_pack("{s:o}", "status", status), *result = NULL;
-	int rc = kube_patch(r->kube, kind, ns, name, "status", KUBE_PATCH_MERGE, patch, &result,
-			    &r->error);
+	int rc;
 
+	if (version)
+		jset(patch, json_string(version), "metadata", "resourceVersion");
+	rc = kube_patch(r->kube, kind, ns, name, "status", KUBE_PATCH_MERGE, patch, &result,
+			&r->error);
 	if (rc < 0)
 		return rc;
 	reader_learned(r->cache, kind, result);
-	if (ret_version && object_version(result))
-		*ret_version = xstrdup(object_version(result));
+	if (ret)
+		*ret = TAKE_PTR(result);
 	return 0;
 }
 
@@ -112,17 +114,20 @@ static struct repair *repair_of(struct agent_state *s, const char *pool)
 	return &s->repairs[s->repair_count++];
 }
 
-/* Is it a brick of a started volume? Only then its process ought to run. */
-static bool should_run(struct node_host *h, const char *pool, const char *path)
+/* Is it a brick of a volume? Only then its process ought to run. What the leader reports saves asking gluster. */
+static bool should_run(struct looking *l, const char *pool, const char *id)
 {
-	struct gluster_volume v cleanup_with(gluster_volume_done) = { 0 };
-	bool part = false;
+	cleanup_json json_t *o = reader_get(l->r->cache, &KIND_STORAGEPOOL, l->agent->ns, pool);
+	const char *phase = jstr(o, "status", "phase");
+	const json_t *b;
+	size_t i;
 
-	if (h->ops->volume_get(h, pool, false, &v, NULL) < 0 || v.state != VOLUME_STARTED)
+	if (!phase || streq(phase, "Creating") || streq(phase, "Deleted") || object_deleting(o))
 		return false;
-	for (size_t i = 0; i < v.brick_count; i++)
-		part |= streq(v.bricks[i].path, path);
-	return part;
+	json_array_foreach (jget(o, "status", "bricks"), i, b)
+		if (streq(jstr(b, "id"), id))
+			return true;
+	return false;
 }
 
 /* Returns when to look again, 0: no need. */
@@ -135,15 +140,12 @@ static int repair_brick(struct looking *l, const json_t *brick)
 	struct error err = ERROR_INIT;
 	int rc;
 
+	if (!should_run(l, p->pool, jstr(brick, "id")))
+		return 0;
 	if (now < p->next_ms)
 		return (int)(p->next_ms - now);
 	p->next_ms = now + p->delay_ms;
 	p->delay_ms = p->delay_ms * 2 > REPAIR_MAX_MS ? REPAIR_MAX_MS : p->delay_ms * 2;
-	if (!should_run(h, p->pool, jstr(brick, "path"))) {
-		/* still to be made; once it is, its brick is to be watched soon */
-		p->delay_ms = p->delay_ms > IDLE_BRICK_MS ? IDLE_BRICK_MS : p->delay_ms;
-		return p->delay_ms;
-	}
 	snprintf(step.volume, sizeof(step.volume), "%s", p->pool);
 	snprintf(step.why, sizeof(step.why), "the process of brick %s is gone", jstr(brick, "id"));
 	rc = h->ops->volume_apply(h, &step, &err);
@@ -216,7 +218,7 @@ static int write_report(struct looking *l, json_t *report)
 		return 0;
 	json_object_set_new(agent, "heartbeat",
 			    json_string(time_text(clock_wall_ms(l->r->clock), time)));
-	rc = agent_patch_status(l->r, &KIND_STORAGENODE, l->agent->ns, l->agent->node,
+	rc = agent_patch_status(l->r, &KIND_STORAGENODE, l->agent->ns, l->agent->node, NULL,
 				json_pack("{s:O}", "agent", agent), NULL);
 	if (rc == 0)
 		s->numbers_ms = now;

@@ -21,7 +21,7 @@
 struct pool_work {
 	struct reconcile *r;
 	struct agent *agent;
-	const json_t *pool;
+	json_t *pool; /* as it was decided on: the cache's, then what our own writes made of it */
 	const json_t *node;
 	struct gluster_peers peers;
 	struct gluster_volume volume;
@@ -35,6 +35,7 @@ static void work_done(struct pool_work *w)
 	gluster_peers_done(&w->peers);
 	gluster_volume_done(&w->volume);
 	volume_step_done(&w->step);
+	json_decref(w->pool);
 }
 
 /* ---- how long bricks are offline ----------------------------------------------------------- */
@@ -172,49 +173,54 @@ static bool nothing_new(struct pool_work *w)
 		    streq(jstr(m, "version"), object_version(w->pool));
 
 	json_object_set_new(m, "nodes", json_string(nodes));
-	if (!same || left <= 0)
+	if (!same || left <= 0) {
+		json_object_del(m,
+				"next"); /* should this look fail, the next is not to be skipped */
 		return false;
+	}
 	w->r->again_ms = (int)left;
 	return true;
 }
 
 static void look_again(struct pool_work *w, int ms)
 {
-	json_object_set_new(memory(w), "next", json_integer(clock_mono_ms(w->r->clock) + ms));
+	json_t *m = memory(w);
+
+	json_object_set_new(m, "next", json_integer(clock_mono_ms(w->r->clock) + ms));
+	json_object_set_new(m, "version",
+			    json_string(object_version(w->pool) ? object_version(w->pool) : ""));
 	w->r->again_ms = ms;
 }
 
 /* ---- status -------------------------------------------------------------------------------- */
+/* On the very version that was decided on: a change meanwhile may want another decision. */
 static int patch(struct pool_work *w, json_t *status)
 {
-	cleanup_free char *version = NULL;
+	json_t *result = NULL;
 	int rc = agent_patch_status(w->r, &KIND_STORAGEPOOL, object_namespace(w->pool),
-				    object_name(w->pool), status, &version);
+				    object_name(w->pool), object_version(w->pool), status, &result);
 
-	if (rc == 0 && version)
-		json_object_set_new(memory(w), "version", json_string(version));
-	return rc;
+	if (rc < 0)
+		return rc;
+	json_decref(w->pool);
+	w->pool = result;
+	w->view.pool = result;
+	return 0;
 }
 
 static int write_status(struct pool_work *w)
 {
 	json_t *m = memory(w);
 	cleanup_json json_t *status = volume_pool_status(&w->view, &w->step);
-	cleanup_json json_t *known = NULL;
 	int64_t now = clock_mono_ms(w->r->clock);
 	bool numbers;
 
 	/* what went wrong with this step the last time stands until it succeeds */
 	if (streq(jstr(m, "why"), w->step.why))
 		json_object_set(status, "message", jget(m, "failure"));
-	known = reader_get(w->r->cache, &KIND_STORAGEPOOL, object_namespace(w->pool),
-			   object_name(w->pool));
-	if (report_same(status, jget(known, "status"), &numbers) &&
-	    (!numbers || now - jint(m, "numbers") < NUMBERS_EVERY_MS)) {
-		if (object_version(known))
-			json_object_set_new(m, "version", json_string(object_version(known)));
+	if (report_same(status, jget(w->pool, "status"), &numbers) &&
+	    (!numbers || now - jint(m, "numbers") < NUMBERS_EVERY_MS))
 		return 0;
-	}
 	json_object_set_new(m, "numbers", json_integer(now));
 	return patch(w, json_incref(status));
 }
@@ -325,10 +331,8 @@ static int pool_reconcile(struct reconcile *r, const char *key)
 			 name, (long long)jint(pool, "spec", "epoch"));
 		return 0;
 	}
-	w.pool = pool;
-	if (nothing_new(&w))
-		return 0;
-	rc = converge(&w);
+	w.pool = json_incref(pool);
+	rc = nothing_new(&w) ? 0 : converge(&w);
 	work_done(&w);
 	return rc;
 }

@@ -119,7 +119,7 @@ static int write_quota(struct reconcile *r, const char *pool, const char *versio
 		json_decref(quota);
 		return 0;
 	}
-	return agent_patch_status(r, &KIND_STORAGENODE, a->ns, a->node,
+	return agent_patch_status(r, &KIND_STORAGENODE, a->ns, a->node, NULL,
 				  json_pack("{s:{s:o}}", "agent", "quota", quota), NULL);
 }
 

@@ -47,9 +47,12 @@ json_t *agent_node(struct reconcile *r);
 /* The deployment and cluster whose lease decides who leads. */
 const char *agent_deployment(const json_t *node);
 bool agent_leads(struct agent *a, const json_t *node);
-/* Merge patch of part of an object's status (stolen); ret_version (may be NULL) is what it became, caller frees. */
+/*
+ * Merge patch of part of an object's status (stolen). With version it is a precondition: -ESTALE when
+ * the object has changed since. ret (may be NULL): what it became, new reference.
+ */
 int agent_patch_status(struct reconcile *r, const struct kind *kind, const char *ns,
-		       const char *name, json_t *status, char **ret_version);
+		       const char *name, const char *version, json_t *status, json_t **ret);
 
 /* report.c: status.agent but quota, from a look at the machine. */
 struct looking {
