@@ -116,6 +116,9 @@ static void wrapped_argv(const struct program *p, struct strv *ret)
 		strv_add(ret, *a);
 }
 
+/* Without it each of a daemon's threads keeps what it freed; daemon_begin takes it out again. */
+static const char *const lean_env[] = { "GLIBC_TUNABLES=glibc.malloc.tcache_count=0", NULL };
+
 int program_start(const struct program *p, pid_t *ret_pid, struct error *err)
 {
 	cleanup_free char *log_dir = state_path("log");
@@ -139,6 +142,7 @@ int program_start(const struct program *p, pid_t *ret_pid, struct error *err)
 		if (r == 0)
 			r = spawn_daemon(
 				&(struct spawn_daemon){ .argv = (const char *const *)argv.items,
+							.env = lean_env,
 							.log_path = log,
 							.netns_fd = net,
 							.mntns_fd = mnt,
