@@ -22,6 +22,7 @@ void agent_init(struct agent *a)
 	pthread_mutex_init(&a->state->lock, NULL);
 	a->state->pools = json_object();
 	a->state->limits = json_object();
+	a->state->quota_ms = json_object();
 }
 
 void agent_done(struct agent *a)
@@ -40,6 +41,7 @@ void agent_done(struct agent *a)
 	json_decref(s->report);
 	json_decref(s->pools);
 	json_decref(s->limits);
+	json_decref(s->quota_ms);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 	a->state = NULL;
@@ -69,20 +71,15 @@ bool agent_leads(struct agent *a, const json_t *node)
 }
 
 int agent_patch_status(struct reconcile *r, const struct kind *kind, const char *ns,
-		       const char *name, const char *version, json_t *status, json_t **ret)
+		       const char *name, json_t *status)
 {
 	cleanup_json json_t *patch = json_pack("{s:o}", "status", status), *result = NULL;
-	int rc;
+	int rc = kube_patch(r->kube, kind, ns, name, "status", KUBE_PATCH_MERGE, patch, &result,
+			    &r->error);
 
-	if (version)
-		jset(patch, json_string(version), "metadata", "resourceVersion");
-	rc = kube_patch(r->kube, kind, ns, name, "status", KUBE_PATCH_MERGE, patch, &result,
-			&r->error);
 	if (rc < 0)
 		return rc;
 	reader_learned(r->cache, kind, result);
-	if (ret)
-		*ret = TAKE_PTR(result);
 	return 0;
 }
 
@@ -122,7 +119,8 @@ static bool should_run(struct looking *l, const char *pool, const char *id)
 	const json_t *b;
 	size_t i;
 
-	if (!phase || streq(phase, "Creating") || streq(phase, "Deleted") || object_deleting(o))
+	if (!phase || streq(phase, "Creating") || streq(phase, "Deleted") ||
+	    (object_deleting(o) && object_annotation(o, POOL_ANNOTATION_EMPTY)))
 		return false;
 	json_array_foreach (jget(o, "status", "bricks"), i, b)
 		if (streq(jstr(b, "id"), id))
@@ -218,8 +216,8 @@ static int write_report(struct looking *l, json_t *report)
 		return 0;
 	json_object_set_new(agent, "heartbeat",
 			    json_string(time_text(clock_wall_ms(l->r->clock), time)));
-	rc = agent_patch_status(l->r, &KIND_STORAGENODE, l->agent->ns, l->agent->node, NULL,
-				json_pack("{s:O}", "agent", agent), NULL);
+	rc = agent_patch_status(l->r, &KIND_STORAGENODE, l->agent->ns, l->agent->node,
+				json_pack("{s:O}", "agent", agent));
 	if (rc == 0)
 		s->numbers_ms = now;
 	return rc;

@@ -16,12 +16,13 @@
 #define NEXT_MS 1 /* a step was done: look again at once */
 #define HEAL_EVERY_MS 10000
 #define NUMBERS_EVERY_MS 30000
+#define TELL_EVERY_MS 60000
 #define STEPS_MAX 64 /* in one call; far more than any sequence has */
 
 struct pool_work {
 	struct reconcile *r;
 	struct agent *agent;
-	json_t *pool; /* as it was decided on: the cache's, then what our own writes made of it */
+	const json_t *pool;
 	const json_t *node;
 	struct gluster_peers peers;
 	struct gluster_volume volume;
@@ -35,7 +36,6 @@ static void work_done(struct pool_work *w)
 	gluster_peers_done(&w->peers);
 	gluster_volume_done(&w->volume);
 	volume_step_done(&w->step);
-	json_decref(w->pool);
 }
 
 /* ---- how long bricks are offline ----------------------------------------------------------- */
@@ -104,6 +104,42 @@ static int look(struct pool_work *w, bool exact)
 	return 0;
 }
 
+static json_t *memory(struct pool_work *w)
+{
+	json_t *pools = w->agent->state->pools, *m = json_object_get(pools, object_name(w->pool));
+
+	if (!m) {
+		m = json_object();
+		json_object_set_new(pools, object_name(w->pool), m);
+	}
+	return m;
+}
+
+/*
+ * A change that failed on one of the nodes may leave the volume with a brick that its clients, the
+ * crawler among them, were never told of. Setting any option tells them; again only after a while,
+ * since there may be another reason why nothing is known of a brick.
+ */
+static void tell_clients(struct pool_work *w)
+{
+	const char *timeout = jstr(w->volume.options, "network.ping-timeout");
+	int64_t now = clock_mono_ms(w->r->clock);
+	bool unseen = false;
+
+	for (size_t i = 0; w->have && i < w->volume.brick_count; i++)
+		unseen |= w->volume.bricks[i].online && w->volume.bricks[i].pending < 0;
+	if (!unseen || !timeout ||
+	    (jget(memory(w), "told") && now - jint(memory(w), "told") < TELL_EVERY_MS))
+		return;
+	json_object_set_new(memory(w), "told", json_integer(now));
+	volume_step_done(&w->step);
+	w->step = (struct volume_step){
+		.kind = STEP_SET, .options = json_pack("{s:s}", "network.ping-timeout", timeout)
+	};
+	snprintf(w->step.volume, sizeof(w->step.volume), "%s", object_name(w->pool));
+	snprintf(w->step.why, sizeof(w->step.why), "Telling the clients of all bricks again");
+}
+
 /* Before a copy is given up, the counts have to be exact: a second look, by the crawler. */
 static bool gives_up_a_copy(enum volume_step_kind kind)
 {
@@ -125,21 +161,11 @@ static int decide(struct pool_work *w)
 		return rc;
 	volume_step_done(&w->step);
 	volume_next_step(&w->view, &w->step);
+	tell_clients(w);
 	return 0;
 }
 
 /* ---- what is remembered of a pool ---------------------------------------------------------- */
-static json_t *memory(struct pool_work *w)
-{
-	json_t *pools = w->agent->state->pools, *m = json_object_get(pools, object_name(w->pool));
-
-	if (!m) {
-		m = json_object();
-		json_object_set_new(pools, object_name(w->pool), m);
-	}
-	return m;
-}
-
 static int sketch_node(const json_t *node, void *userdata)
 {
 	struct buf *out = userdata;
@@ -163,19 +189,32 @@ static char *sketch_nodes(struct pool_work *w)
 	return buf_take(&out);
 }
 
+/*
+ * What of a pool is an order to us. Not its resourceVersion: that moves with our own reports too,
+ * and the one that a report returns may already hold an order that was not looked at.
+ */
+static char *sketch_orders(const json_t *pool)
+{
+	const json_t *annotations = jget(pool, "metadata", "annotations");
+	cleanup_free char *text = annotations ? json_text(annotations) : NULL;
+	const char *deleted = jstr(pool, "metadata", "deletionTimestamp");
+
+	return xasprintf("%lld %s %s", (long long)jint(pool, "metadata", "generation"),
+			 deleted ? deleted : "", text ? text : "");
+}
+
 /* Nothing has happened since the last look but our own report of it. */
 static bool nothing_new(struct pool_work *w)
 {
 	json_t *m = memory(w);
-	cleanup_free char *nodes = sketch_nodes(w);
+	cleanup_free char *nodes = sketch_nodes(w), *orders = sketch_orders(w->pool);
 	int64_t left = jint(m, "next") - clock_mono_ms(w->r->clock);
-	bool same = streq(jstr(m, "nodes"), nodes) &&
-		    streq(jstr(m, "version"), object_version(w->pool));
+	bool same = streq(jstr(m, "nodes"), nodes) && streq(jstr(m, "orders"), orders);
 
 	json_object_set_new(m, "nodes", json_string(nodes));
 	if (!same || left <= 0) {
-		json_object_del(m,
-				"next"); /* should this look fail, the next is not to be skipped */
+		/* should this look fail, the next is not to be skipped */
+		json_object_del(m, "next");
 		return false;
 	}
 	w->r->again_ms = (int)left;
@@ -184,41 +223,34 @@ static bool nothing_new(struct pool_work *w)
 
 static void look_again(struct pool_work *w, int ms)
 {
-	json_t *m = memory(w);
+	cleanup_free char *orders = sketch_orders(w->pool);
 
-	json_object_set_new(m, "next", json_integer(clock_mono_ms(w->r->clock) + ms));
-	json_object_set_new(m, "version",
-			    json_string(object_version(w->pool) ? object_version(w->pool) : ""));
+	json_object_set_new(memory(w), "orders", json_string(orders));
+	json_object_set_new(memory(w), "next", json_integer(clock_mono_ms(w->r->clock) + ms));
 	w->r->again_ms = ms;
 }
 
 /* ---- status -------------------------------------------------------------------------------- */
-/* On the very version that was decided on: a change meanwhile may want another decision. */
 static int patch(struct pool_work *w, json_t *status)
 {
-	json_t *result = NULL;
-	int rc = agent_patch_status(w->r, &KIND_STORAGEPOOL, object_namespace(w->pool),
-				    object_name(w->pool), object_version(w->pool), status, &result);
-
-	if (rc < 0)
-		return rc;
-	json_decref(w->pool);
-	w->pool = result;
-	w->view.pool = result;
-	return 0;
+	return agent_patch_status(w->r, &KIND_STORAGEPOOL, object_namespace(w->pool),
+				  object_name(w->pool), status);
 }
 
 static int write_status(struct pool_work *w)
 {
 	json_t *m = memory(w);
 	cleanup_json json_t *status = volume_pool_status(&w->view, &w->step);
+	cleanup_json json_t *known = NULL;
 	int64_t now = clock_mono_ms(w->r->clock);
 	bool numbers;
 
 	/* what went wrong with this step the last time stands until it succeeds */
 	if (streq(jstr(m, "why"), w->step.why))
 		json_object_set(status, "message", jget(m, "failure"));
-	if (report_same(status, jget(w->pool, "status"), &numbers) &&
+	known = reader_get(w->r->cache, &KIND_STORAGEPOOL, object_namespace(w->pool),
+			   object_name(w->pool));
+	if (report_same(status, jget(known, "status"), &numbers) &&
 	    (!numbers || now - jint(m, "numbers") < NUMBERS_EVERY_MS))
 		return 0;
 	json_object_set_new(m, "numbers", json_integer(now));
@@ -331,8 +363,10 @@ static int pool_reconcile(struct reconcile *r, const char *key)
 			 name, (long long)jint(pool, "spec", "epoch"));
 		return 0;
 	}
-	w.pool = json_incref(pool);
-	rc = nothing_new(&w) ? 0 : converge(&w);
+	w.pool = pool;
+	if (nothing_new(&w))
+		return 0;
+	rc = converge(&w);
 	work_done(&w);
 	return rc;
 }

@@ -14,6 +14,7 @@
  * pass and one write of status.agent.quota.
  */
 #define RETRY_MS 5000 /* a directory that is still to be healed */
+#define PACE_MS 100 /* between two passes: each reads all volumes, and a burst changes one after the other */
 #define SWEEP_MS 60000 /* deleted volumes are purged in the background */
 #define ARBITER_BYTES_PER_INODE 4096
 
@@ -119,8 +120,8 @@ static int write_quota(struct reconcile *r, const char *pool, const char *versio
 		json_decref(quota);
 		return 0;
 	}
-	return agent_patch_status(r, &KIND_STORAGENODE, a->ns, a->node, NULL,
-				  json_pack("{s:{s:o}}", "agent", "quota", quota), NULL);
+	return agent_patch_status(r, &KIND_STORAGENODE, a->ns, a->node,
+				  json_pack("{s:{s:o}}", "agent", "quota", quota));
 }
 
 static void sweep(struct quota_work *w)
@@ -200,9 +201,26 @@ static int apply_limits(struct quota_work *w)
 	return write_quota(w->r, w->pool, version);
 }
 
+static bool too_soon(struct reconcile *r, const char *pool)
+{
+	struct agent *a = r->app;
+	const json_t *last = json_object_get(a->state->quota_ms, pool);
+	int64_t now = clock_mono_ms(r->clock), next = json_integer_value(last) + PACE_MS;
+
+	if (last && now < next) {
+		r->again_ms = (int)(next - now);
+		return true;
+	}
+	json_object_set_new(a->state->quota_ms, pool, json_integer(now));
+	return false;
+}
+
 static int quota_reconcile(struct reconcile *r, const char *key)
 {
 	struct agent *a = r->app;
+
+	if (too_soon(r, key))
+		return 0;
 	cleanup_json json_t *node = agent_node(r),
 			    *pool = reader_get(r->cache, &KIND_STORAGEPOOL, a->ns, key);
 	struct quota_work w = { .r = r, .agent = a, .pool = key, .brick = local_brick(node, key) };

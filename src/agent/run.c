@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/state.h"
+#include "base/daemon.h"
 #include "base/log.h"
 #include "base/mem.h"
 
 #include <errno.h>
-#include <malloc.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
-#include <sys/signalfd.h>
 
 #define HEARTBEAT_DURATION_S 30 /* renewed at a third of it */
 #define LEAD_DURATION_S 15
@@ -195,24 +192,6 @@ static int start_heartbeat(struct process *p, struct error *err)
 	return lease_start(&o, &p->heartbeat, err);
 }
 
-static int wait_for_end(struct error *err)
-{
-	sigset_t set;
-	cleanup_close int fd = -1;
-	struct signalfd_siginfo info;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	fd = signalfd(-1, &set, SFD_CLOEXEC);
-	if (fd < 0)
-		return error_errno(err, errno, "Cannot wait for signals");
-	while (read(fd, &info, sizeof(info)) < 0 && errno == EINTR)
-		;
-	log_info("ending: glusterd and its bricks stay");
-	return 0;
-}
-
 static void runner_set(struct process *p, struct runner *runner)
 {
 	pthread_mutex_lock(&p->lock);
@@ -241,10 +220,11 @@ static int run(struct process *p, struct error *err)
 	runner_set(p, runner);
 	/* the lead may have come before there was a runner to tell */
 	nudge_pools(p);
-	rc = wait_for_end(err);
+	daemon_wait();
+	log_info("ending: glusterd and its bricks stay");
 	runner_set(p, NULL);
 	runner_stop(runner);
-	return rc;
+	return 0;
 }
 
 static void process_done(struct process *p)
@@ -270,15 +250,9 @@ int agent_run(const struct agent_options *o, struct error *err)
 {
 	struct process p = { .agent = { .leads = leads, .yield = yield } };
 	struct node_host_options host = { .state_dir = o->state_dir, .ns = o->ns, .node = o->node };
-	sigset_t set;
 	int rc;
 
-	mallopt(M_ARENA_MAX, 2);
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN);
+	daemon_begin();
 	p.agent.userdata = &p;
 	snprintf(p.agent.ns, sizeof(p.agent.ns), "%s", o->ns);
 	snprintf(p.agent.node, sizeof(p.agent.node), "%s", o->node);

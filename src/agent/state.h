@@ -33,9 +33,10 @@ struct agent_state {
 	/* pool */
 	struct seen_offline *offline;
 	size_t offline_count;
-	json_t *pools; /* pool to {healed, numbers, next: times in ms; version, nodes, why, failure} */
+	json_t *pools; /* pool to {healed, numbers, told, next: times in ms; orders, nodes, why, failure} */
 	/* quota */
 	json_t *limits; /* pool to {volume: resourceVersion in force} */
+	json_t *quota_ms; /* pool to the time of the last pass */
 	int64_t sweep_ms; /* monotonic, 0: nothing to sweep */
 };
 
@@ -47,12 +48,9 @@ json_t *agent_node(struct reconcile *r);
 /* The deployment and cluster whose lease decides who leads. */
 const char *agent_deployment(const json_t *node);
 bool agent_leads(struct agent *a, const json_t *node);
-/*
- * Merge patch of part of an object's status (stolen). With version it is a precondition: -ESTALE when
- * the object has changed since. ret (may be NULL): what it became, new reference.
- */
+/* Merge patch of part of an object's status (stolen). */
 int agent_patch_status(struct reconcile *r, const struct kind *kind, const char *ns,
-		       const char *name, const char *version, json_t *status, json_t **ret);
+		       const char *name, json_t *status);
 
 /* report.c: status.agent but quota, from a look at the machine. */
 struct looking {

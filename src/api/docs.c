@@ -76,11 +76,26 @@ static bool discovery(const struct request *r)
 
 /* ---- OpenAPI -------------------------------------------------------------------------------- */
 
+/* The index is made from hashes of all documents, so it is kept: they never change while we run. */
+static json_t *openapi_index;
+
+static void make_index(void)
+{
+	openapi_index = schema_openapi_index();
+}
+
+static json_t *get_index(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, make_index);
+	return openapi_index;
+}
+
 /* The hash by which the index names a document: changes when the document does. */
 static char *document_hash(const char *key)
 {
-	cleanup_json json_t *index = schema_openapi_index();
-	const char *url = jstr(index, "paths", key, "serverRelativeURL");
+	const char *url = jstr(get_index(), "paths", key, "serverRelativeURL");
 	const char *hash = url ? strstr(url, "hash=") : NULL;
 
 	return hash ? xasprintf("\"%s\"", hash + 5) : NULL;
@@ -114,14 +129,41 @@ static void give_openapi(const struct request *r, const char *group, const char 
 	h2_call_reply(r->call, 200, headers, text, strlen(text));
 }
 
+/*
+ * kubectl asks for the old document, in protobuf, before it reads a file of kind List, to check the
+ * items itself. What it does not find there it leaves to the server: so the document has no types.
+ */
+static void give_openapi_v2(const struct request *r)
+{
+	/* swagger: "2.0", info: {title: "quartermaster", version: "v1"} */
+	static const char proto[] = "\x0a\x03"
+				    "2.0"
+				    "\x12\x13\x0a\x0d"
+				    "quartermaster"
+				    "\x12\x02"
+				    "v1";
+	static const char type[] = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+	const char *accept = h2_call_header(r->call, "accept");
+
+	if (accept && strstr(accept, "protobuf"))
+		reply_text(r, 200, type, proto, sizeof(proto) - 1, NULL);
+	else
+		give(r, json_pack("{s:s, s:{s:s, s:s}, s:{}}", "swagger", "2.0", "info", "title",
+				  "quartermaster", "version", "v1", "paths"));
+}
+
 static bool openapi(const struct request *r)
 {
 	size_t n = r->parts.count;
 
+	if (n == 2 && streq(part(r, 0), "openapi") && streq(part(r, 1), "v2")) {
+		give_openapi_v2(r);
+		return true;
+	}
 	if (!streq(part(r, 0), "openapi") || !streq(part(r, 1), "v3"))
 		return false;
 	if (n == 2)
-		give(r, schema_openapi_index());
+		give(r, json_incref(get_index()));
 	else if (n == 4 && streq(part(r, 2), "api"))
 		give_openapi(r, "", part(r, 3));
 	else if (n == 5 && streq(part(r, 2), "apis"))

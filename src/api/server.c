@@ -80,23 +80,43 @@ static void handle(struct h2_call *call, void *userdata)
 
 /* ---- the keeper ----------------------------------------------------------------------------- */
 
-/* True where it slept to the end. */
-static bool keeper_sleep(struct api_server *s, int ms)
+static int64_t now_ms(void)
 {
-	struct timespec until;
+	return clock_mono_ms(&clock_real);
+}
+
+/* Until something is to be done, at most to that time. */
+static void keeper_sleep(struct api_server *s, int64_t until_ms)
+{
+	const struct timespec until = { .tv_sec = until_ms / 1000,
+					.tv_nsec = until_ms % 1000 * 1000000 };
 	int rc = 0;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += ms / 1000;
-	until.tv_nsec += (ms % 1000) * 1000000L;
-	until.tv_sec += until.tv_nsec / 1000000000L;
-	until.tv_nsec %= 1000000000L;
 	pthread_mutex_lock(&s->lock);
 	while (!s->work && !s->stopping && rc == 0)
 		rc = pthread_cond_timedwait(&s->wake, &s->lock, &until);
 	s->work = false;
 	pthread_mutex_unlock(&s->lock);
-	return rc == ETIMEDOUT;
+}
+
+/* Gives memory back when it is time; *due is when, or 0 while nobody has asked for anything. */
+static void keep_small(struct api_server *s, int64_t *due)
+{
+	int64_t now = now_ms(), wait = 0;
+
+	if (*due && now >= *due) {
+		*due = 0;
+		atomic_store(&s->large, false);
+		atomic_store(&s->used, false);
+		memory_trim(RESIDENT_KIB);
+		return;
+	}
+	if (atomic_load(&s->large))
+		wait = GIVE_BACK_LARGE_MS;
+	else if (atomic_load(&s->used))
+		wait = GIVE_BACK_MS;
+	if (wait && (!*due || now + wait < *due))
+		*due = now + wait;
 }
 
 static bool keeper_goes_on(struct api_server *s)
@@ -112,19 +132,20 @@ static bool keeper_goes_on(struct api_server *s)
 static void *keeper(void *arg)
 {
 	struct api_server *s = arg;
+	int64_t small_due = 0;
 
 	while (keeper_goes_on(s)) {
-		bool large = atomic_load(&s->large), used = atomic_load(&s->used);
-		int most = large ? GIVE_BACK_LARGE_MS : used ? GIVE_BACK_MS : KEEPER_EVERY_MS;
+		int64_t until = now_ms() + KEEPER_EVERY_MS;
 		int next;
 
 		store_collect(s->store);
 		next = watches_tend(s);
-		if (keeper_sleep(s, next < 0 || next > most ? most : next) && (large || used)) {
-			atomic_store(&s->large, false);
-			atomic_store(&s->used, false);
-			memory_trim(RESIDENT_KIB);
-		}
+		keep_small(s, &small_due);
+		if (next >= 0 && now_ms() + next < until)
+			until = now_ms() + next;
+		if (small_due && small_due < until)
+			until = small_due;
+		keeper_sleep(s, until);
 	}
 	return NULL;
 }
@@ -176,10 +197,12 @@ static int read_pem(const char *dir, const char *name, char **ret)
 /* A CA of one certificate, whose key is forgotten at once: nobody can make another one. */
 static int make_identity(const char *dir, struct identity_files *ret, struct error *err)
 {
+	cleanup_free char *ca_path = xasprintf("%s/ca.crt", dir);
 	struct identity_files f = { 0 };
 	char *ca_key = NULL;
 	int rc = cert_make_ca("quartermaster", CERT_DAYS, &f.ca, &ca_key, err);
 
+	unlink(ca_path); /* it vouches for the other two: it goes first and comes last */
 	if (rc >= 0)
 		rc = cert_make_server(f.ca, ca_key, "quartermaster api", NULL, CERT_DAYS, &f.cert,
 				      &f.key, err);

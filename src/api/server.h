@@ -29,7 +29,7 @@ void api_server_stop(struct api_server *s);
 
 /*
  * Tokens live in state_dir/tokens.json; made once, kept over restarts. For role agent, node is the
- * node's name. Gives the token (caller frees). Works while the server runs (it rereads the file).
+ * node's name; for role operator its namespace (NULL: default). Gives the token (caller frees). Works while the server runs (it rereads the file).
  */
 int api_token(const char *state_dir, const char *name, const char *role, const char *node,
 	      char **ret, struct error *err);

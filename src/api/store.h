@@ -81,5 +81,6 @@ int store_collect(struct store *s);
 /* What kubernetes clients expect to find: namespaces default, kube-system. */
 int store_bootstrap(struct store *s, struct error *err);
 
-/* A client of the store in this very process (struct kube without HTTP). */
+/* A client of the store in this very process (struct kube without HTTP). manager NULL: who set which
+ * field is not recorded. */
 struct kube *store_client(struct store *s, const char *manager);

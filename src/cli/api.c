@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/api.h"
 #include "api/server.h"
+#include "base/daemon.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/paths.h"
@@ -8,7 +9,6 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 
 static const char help[] =
@@ -78,8 +78,7 @@ static int write_config(const char *socket_path, int port, const char *name, str
 	cleanup_free char *token = NULL;
 	int rc = api_token(state_dir(), name, name, NULL, &token, err);
 
-	return rc < 0 ? rc
-		      : api_write_kubeconfig(state_dir(), socket_path, port, token, path, err);
+	return rc < 0 ? rc : api_write_kubeconfig(state_dir(), socket_path, port, token, path, err);
 }
 
 static int serve(const struct settings *x, struct error *err)
@@ -89,17 +88,11 @@ static int serve(const struct settings *x, struct error *err)
 					     .unix_path = socket_path,
 					     .tcp_port = x->port };
 	struct api_server *server;
-	sigset_t signals;
-	int number, rc = program_lock("api", err);
+	int rc = program_lock("api", err);
 
 	if (rc < 0)
 		return rc;
-	/* Blocked before there are threads, so that only sigwait sees them. */
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGINT);
-	pthread_sigmask(SIG_BLOCK, &signals, NULL);
-	signal(SIGPIPE, SIG_IGN);
+	daemon_begin();
 	rc = api_server_start(&options, &server, err);
 	if (rc < 0)
 		return rc;
@@ -109,7 +102,7 @@ static int serve(const struct settings *x, struct error *err)
 	if (rc >= 0) {
 		log_info("Serving on %s and https://127.0.0.1:%d", socket_path,
 			 api_server_port(server));
-		sigwait(&signals, &number);
+		daemon_wait();
 		log_info("Stopping");
 	}
 	api_server_stop(server);

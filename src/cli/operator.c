@@ -9,6 +9,7 @@
 #include "local/platform.h"
 #include "local/program.h"
 #include "local/self.h"
+#include "local/wake.h"
 #include "systems/glusterfs/plan.h"
 
 #include <errno.h>
@@ -155,9 +156,16 @@ static int run(struct operator_options *o, struct error *err)
 	if (rc >= 0)
 		rc = mkdir_parents(logs, 0700, err);
 	if (rc >= 0)
+		rc = instance_wake(o->kubeconfig, o->ns, err);
+	if (rc >= 0)
 		rc = platform_local_new(&o->platform, err);
 	if (rc < 0)
 		return rc;
+	/* the lock makes us the only one of this instance, so a lease of a former life is ours */
+	char host[64] = "?";
+	gethostname(host, sizeof(host) - 1);
+	cleanup_free char *identity = xasprintf("%s:%s", host, run_dir());
+	o->identity = identity;
 	o->worker_log_dir = logs;
 	rc = operator_run(o, err);
 	platform_local_free(o->platform);

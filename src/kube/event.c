@@ -88,9 +88,10 @@ void event_record(struct kube *k, const struct kind *kind, const json_t *object,
 	event = event_new(kind, object, component, warning, reason, message, now);
 	if (!event)
 		return; /* a message that is not UTF-8 */
-	rc = event_again(k, event, now, &err);
-	if (rc == -ENOENT)
-		rc = kube_create(k, &KIND_EVENT, event, NULL, &err);
+	/* most events happen once: one call */
+	rc = kube_create(k, &KIND_EVENT, event, NULL, &err);
+	if (rc == -EEXIST)
+		rc = event_again(k, event, now, &err);
 	if (rc < 0)
 		log_debug("event %s: %s", reason, error_text(&err, rc));
 }

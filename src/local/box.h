@@ -8,7 +8,7 @@
 
 /*
  * A box makes one machine look like several: a network and a mount namespace, pinned in
- * RUN/boxes/NAME.{net,mnt} so that they outlive the processes in them. In it /run (but for RUN),
+ * RUN/boxes/NAME.{net,mnt} so that they outlive the processes in them. In it /run and /tmp (but for what we need there),
  * /var/lib/glusterd, /var/log/glusterfs and /var/lib/quartermaster/bricks are the node's own, from
  * STATE/boxes/NAME. Its addresses are reached over a bridge that all boxes of the instance share
  * and that leads nowhere else. A node whose address is one of this machine's own gets no network
@@ -24,6 +24,8 @@ int box_ensure(const struct box *box, struct error *err);
 /* Descriptors of its namespaces (-1 in net where it shares the machine's); the caller closes them. */
 int box_open(const char *name, int *ret_net, int *ret_mnt, struct error *err);
 bool box_exists(const char *name);
+/* Whether the instance has any. */
+bool box_any(void);
 /* Sends the signal to every process that lives in the box; how many there were. */
 int box_signal(const char *name, int sig);
 /* Ends its processes, undoes its network and its mounts. Its files in STATE stay. */

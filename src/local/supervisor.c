@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "local/supervisor.h"
 
+#include "base/daemon.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/paths.h"
@@ -10,7 +11,6 @@
 #include "local/self.h"
 
 #include <dirent.h>
-#include <signal.h>
 
 enum { STOP_MS = 15000 };
 
@@ -24,11 +24,25 @@ static struct program *api_program(void)
 static struct program *operator_program(const struct local_config *c)
 {
 	cleanup_free char *config = state_path("operator.kubeconfig");
-	const char *argv[] = { self_path(),    "operator",	"--kubeconfig", config,
-			       "--platform",   "local",		"--deployment", c->deployment,
-			       "--namespace",  c->ns,		"--type",	c->type,
-			       "--volume-type", c->volume_type, "--overcommit", c->overcommit,
-			       "--reclaim",    c->reclaim,	NULL };
+	const char *argv[] = { self_path(),
+			       "operator",
+			       "--kubeconfig",
+			       config,
+			       "--platform",
+			       "local",
+			       "--deployment",
+			       c->deployment,
+			       "--namespace",
+			       c->ns,
+			       "--type",
+			       c->type,
+			       "--volume-type",
+			       c->volume_type,
+			       "--overcommit",
+			       c->overcommit,
+			       "--reclaim",
+			       c->reclaim,
+			       NULL };
 
 	return program_new("operator", argv, NULL);
 }
@@ -36,20 +50,15 @@ static struct program *operator_program(const struct local_config *c)
 int supervisor_run(const struct local_config *config, struct error *err)
 {
 	struct keeper *keeper;
-	sigset_t ends;
-	int sig, r;
+	int r;
 
-	sigemptyset(&ends);
-	sigaddset(&ends, SIGTERM);
-	sigaddset(&ends, SIGINT);
-	/* blocked before the keeper's thread exists, so that only sigwait sees them */
-	pthread_sigmask(SIG_BLOCK, &ends, NULL);
+	daemon_begin();
 	r = keeper_start(&keeper, err);
 	if (r < 0)
 		return r;
 	keeper_add(keeper, api_program());
 	keeper_add(keeper, operator_program(config));
-	sigwait(&ends, &sig);
+	daemon_wait();
 	keeper_free(keeper);
 	return 0;
 }

@@ -330,7 +330,7 @@ static int work_on(struct work *w)
 	if (!op_leads(w->r, &epoch))
 		return 0;
 	int rc = ledger_load(w->op->ledger, w->r, epoch);
-	if (rc < 0)
+	if (rc != 0)
 		return rc;
 	if (bound)
 		return op_drop_finalizer(w->r, &KIND_PVC, w->claim, QM_FINALIZER_PROVISION);

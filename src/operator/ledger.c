@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <pthread.h>
 
+#define LOAD_AGAIN_MS 20
+
 struct entry {
 	char *volume; /* first: struct keyed */
 	char *pool, *claim;
@@ -27,6 +29,7 @@ struct ledger {
 	struct keyed entries, accounts;
 	struct keyed waiting; /* of struct wish */
 	int64_t epoch; /* in which it was loaded, -1: never */
+	bool loading; /* somebody reads the API for it now */
 	uint64_t drops; /* counts what went away, so that a list taken before is not believed */
 };
 
@@ -99,63 +102,110 @@ static void forget_all(struct ledger *l)
 	}
 	keyed_done(&l->entries);
 	keyed_done(&l->accounts);
-	l->entries = l->accounts = (struct keyed){ 0 };
 }
 
 /* ---- loading ----------------------------------------------------------------------------------- */
 
-static void install(struct ledger *l, const struct operator* op, const json_t *volumes,
-		    const json_t *claims)
-{
-	size_t i;
-	json_t *o;
+/* What is read goes into a ledger of its own, one object at a time: the lists may be long. */
+struct loading {
+	struct ledger fresh;
+	const struct operator* op;
+};
 
-	forget_all(l);
-	json_array_foreach (claims, i, o) {
-		const char *pool = object_annotation(o, QM_ANNOTATION_POOL);
-		cleanup_free char *key = object_key(o), *name = pv_name(o);
-		if (pool && object_has_finalizer(o, QM_FINALIZER_PROVISION))
-			put(l, name, pool, claim_bytes(o), key);
+static int load_claim(json_t *claim, void *userdata)
+{
+	struct loading *x = userdata;
+	const char *pool = object_annotation(claim, QM_ANNOTATION_POOL);
+	cleanup_free char *key = object_key(claim), *name = pv_name(claim);
+	if (pool && object_has_finalizer(claim, QM_FINALIZER_PROVISION))
+		put(&x->fresh, name, pool, claim_bytes(claim), key);
+	return 0;
+}
+
+static int load_volume(json_t *pv, void *userdata)
+{
+	struct loading *x = userdata;
+	const char *pool = object_label(pv, QM_LABEL_POOL);
+	cleanup_free char *key = pv_claim_key(pv);
+	if (pool && pv_is_ours(x->op, pv))
+		put(&x->fresh, object_name(pv), pool, pv_bytes(pv), key)->made = true;
+	return 0;
+}
+
+/* Claims first: one that becomes a volume in between is seen twice, not never. */
+static int read_all(struct loading *x, struct reconcile *r)
+{
+	cleanup_free char *labels = xasprintf(QM_LABEL_DEPLOYMENT "=%s", x->op->deployment);
+	cleanup_free char *claims_at = NULL, *volumes_at = NULL;
+	struct kube_selector ours = { .labels = labels }, all = { 0 };
+	int rc = kube_list_each(r->kube, &KIND_PVC, NULL, &all, load_claim, x, &claims_at,
+				&r->error);
+	return rc < 0 ? rc
+		      : kube_list_each(r->kube, &KIND_PV, NULL, &ours, load_volume, x, &volumes_at,
+				       &r->error);
+}
+
+/* Puts what was read in the place of what is there, unless something went away meanwhile. */
+static bool install(struct ledger *l, struct ledger *fresh, uint64_t drops, int64_t epoch)
+{
+	pthread_mutex_lock(&l->lock);
+	bool installs = l->drops == drops;
+	if (installs) {
+		struct keyed entries = l->entries, accounts = l->accounts;
+		l->entries = fresh->entries;
+		l->accounts = fresh->accounts;
+		fresh->entries = entries;
+		fresh->accounts = accounts;
+		l->epoch = epoch;
 	}
-	json_array_foreach (volumes, i, o) {
-		const char *pool = object_label(o, QM_LABEL_POOL);
-		cleanup_free char *key = pv_claim_key(o);
-		if (pool && pv_is_ours(op, o))
-			put(l, object_name(o), pool, pv_bytes(o), key)->made = true;
-	}
+	pthread_mutex_unlock(&l->lock);
+	return installs;
+}
+
+/* Whether this caller is to read: 0: nobody has to, in this epoch that was done; -EBUSY: another one does. */
+static int begin_load(struct ledger *l, int64_t epoch, uint64_t *ret_drops)
+{
+	int rc = 1;
+	pthread_mutex_lock(&l->lock);
+	if (l->epoch == epoch)
+		rc = 0;
+	else if (l->loading)
+		rc = -EBUSY;
+	else
+		l->loading = true;
+	*ret_drops = l->drops;
+	pthread_mutex_unlock(&l->lock);
+	return rc;
+}
+
+static void end_load(struct ledger *l)
+{
+	pthread_mutex_lock(&l->lock);
+	l->loading = false;
+	pthread_mutex_unlock(&l->lock);
 }
 
 int ledger_load(struct ledger *l, struct reconcile *r, int64_t epoch)
 {
-	for (int tries = 0; tries < 10; tries++) {
-		cleanup_json json_t *volumes = NULL, *claims = NULL;
-		cleanup_free char *labels =
-			xasprintf(QM_LABEL_DEPLOYMENT "=%s", op_of(r)->deployment);
-		struct kube_selector ours = { .labels = labels };
+	struct loading x = { .op = op_of(r) };
+	uint64_t drops;
+	int rc = begin_load(l, epoch, &drops);
 
-		pthread_mutex_lock(&l->lock);
-		bool loaded = l->epoch == epoch;
-		uint64_t drops = l->drops;
-		pthread_mutex_unlock(&l->lock);
-		if (loaded)
-			return 0;
-
-		/* claims first: one that becomes a volume in between is seen twice, not never */
-		int rc = kube_list(r->kube, &KIND_PVC, NULL, NULL, &claims, NULL, &r->error);
-		if (rc == 0)
-			rc = kube_list(r->kube, &KIND_PV, NULL, &ours, &volumes, NULL, &r->error);
-		if (rc < 0)
-			return rc;
-
-		pthread_mutex_lock(&l->lock);
-		if (l->epoch != epoch && l->drops == drops) {
-			install(l, op_of(r), volumes, claims);
-			l->epoch = epoch;
-		}
-		pthread_mutex_unlock(&l->lock);
+	if (rc == 0)
+		return 0;
+	if (rc > 0) {
+		rc = read_all(&x, r);
+		/* volumes come and go: read again soon */
+		if (rc == 0 && !install(l, &x.fresh, drops, epoch))
+			rc = -EBUSY;
+		forget_all(&x.fresh);
+		end_load(l);
 	}
-	return error_set(&r->error, EAGAIN,
-			 "volumes come and go too fast to count them; trying again");
+	if (rc != -EBUSY && rc != -EIDRM)
+		return rc;
+	r->error = ERROR_INIT;
+	r->again_ms = LOAD_AGAIN_MS;
+	return 1;
 }
 
 /* ---- keeping ----------------------------------------------------------------------------------- */

@@ -11,12 +11,15 @@
  * What is promised of each pool: the sizes of volumes, and of claims for which a pool was chosen
  * but whose volume is not made yet. Memory only, rebuilt from the API once in each term as leader;
  * in between, a reservation counts from the moment it is made, so that claims in work at the same
- * time do not promise the same bytes twice. Thread-safe; never holds its lock over a call.
+ * time do not promise the same bytes twice. Thread-safe.
  */
 struct ledger *ledger_new(void);
 void ledger_free(struct ledger *l);
 
-/* Reads what is promised from the API, unless that was done in this epoch. Before anything else. */
+/*
+ * Reads what is promised from the API, unless that was done in this epoch. Before anything else.
+ * 1: not ready yet (another thread reads, or volumes went meanwhile); the key comes again soon.
+ */
 int ledger_load(struct ledger *l, struct reconcile *r, int64_t epoch);
 
 /* A volume (or a claim's choice) as the API has it. claim: "namespace/name" or NULL. */

@@ -193,31 +193,83 @@ static const char *phase_of(const struct verdict *v)
 	return v->well && bricks_online(v) ? "Ready" : "Degraded";
 }
 
-/* Pools that still need a node that is to go, and the claims in them. */
-static char *held_text(const struct system *s, const json_t *node, const json_t *plan)
+/* Whether a brick of the plan is to leave: its device is listed no more, or the node is to go. */
+static bool is_leaving(const struct verdict *v, const json_t *brick)
 {
-	static const char *const held[] = { "Held", "Moving", NULL };
-	cleanup_free char *why = findings_text(s, object_name(node), held);
-	struct strv claims = { 0 }, pools = { 0 };
-	struct buf text = { 0 };
+	const char *device = jstr(brick, "device");
+	const char *source = device ? device : jstr(brick, "directory");
+	size_t i;
+	json_t *name;
+
+	json_array_foreach (jget(v->node, "spec", device ? "devices" : "directories"), i, name)
+		if (streq(json_string_value(name), source))
+			return object_deleting(v->node);
+	return true;
+}
+
+/* A few claims of the pools that the leaving bricks belong to. */
+static void leaving_claims(const struct verdict *v, struct strv *claims)
+{
+	struct strv pools = { 0 };
 	size_t i;
 	json_t *b;
 
-	json_array_foreach (jget(plan, "bricks"), i, b) {
+	json_array_foreach (jget(v->plan, "bricks"), i, b) {
 		const char *pool = jstr(b, "pool");
-		if (!pool || strv_contains(&pools, pool))
+		if (!pool || !is_leaving(v, b) || strv_contains(&pools, pool))
 			continue;
 		strv_add(&pools, pool);
-		ledger_claims(s->op->ledger, pool, claims.count + 3, &claims);
+		ledger_claims(v->s->op->ledger, pool, claims->count + 3, claims);
 	}
-	buf_printf(&text, "%s", why ? why : "its bricks are still part of a pool");
+	strv_done(&pools);
+}
+
+static char *held_text(const struct verdict *v, const char *why)
+{
+	struct strv claims = { 0 };
+	struct buf text = { 0 };
+
+	leaving_claims(v, &claims);
+	buf_puts(&text, why);
 	for (size_t k = 0; k < claims.count; k++)
 		buf_printf(&text, "%s%s", k ? ", " : " (claims there: ", claims.items[k]);
 	if (claims.count)
 		buf_puts(&text, ")");
 	strv_done(&claims);
-	strv_done(&pools);
 	return buf_take(&text);
+}
+
+static size_t count_leaving(const struct verdict *v)
+{
+	size_t i, count = json_array_size(jget(v->plan, "release"));
+	json_t *b;
+	json_array_foreach (jget(v->plan, "bricks"), i, b)
+		count += is_leaving(v, b);
+	return count;
+}
+
+/*
+ * Emptied: what is to leave the node has left. There from the first time that something is to; it
+ * takes nothing from the node's being well, since a person has asked for it.
+ */
+static void judge_emptied(struct verdict *v)
+{
+	static const char *const held[] = { "Held", NULL };
+	cleanup_free char *why = findings_text(v->s, object_name(v->node), held);
+	cleanup_free char *text = why ? held_text(v, why) : NULL;
+	size_t leaving = count_leaving(v);
+
+	if (!leaving && !object_deleting(v->node) && !condition_get(v->conditions, "Emptied"))
+		return;
+	condition_set(v->conditions, "Emptied", !leaving,
+		      !leaving ? "Empty"
+		      : text   ? "Held"
+			       : "Moving",
+		      !leaving ? "nothing waits to leave"
+		      : text   ? text
+			       : "its data is being copied elsewhere; the device is free when all "
+				 "copies are whole",
+		      jint(v->node, "metadata", "generation"), clock_wall_ms(v->s->r->clock));
 }
 
 /* Everything that we say about a node; the caller owns it. */
@@ -231,12 +283,7 @@ static json_t *wanted_status(struct verdict *v)
 	condition_unless(v, "AddressAccepted", address, "Refused");
 	condition_unless(v, "DevicesAccepted", devices, "Refused");
 	judge_agent(v);
-	if (object_deleting(v->node)) {
-		bool empty = !json_array_size(jget(v->plan, "bricks"));
-		cleanup_free char *text = held_text(v->s, v->node, v->plan);
-		condition(v, "Emptied", empty, empty ? "Empty" : "Held",
-			  empty ? "no pool needs it" : text);
-	}
+	judge_emptied(v);
 	return json_pack("{s:I, s:s*, s:s*, s:s, s:O, s:O}", "observedGeneration",
 			 (json_int_t)jint(v->node, "metadata", "generation"), "nodeName",
 			 v->machine, "address", jstr(v->plan, "address"), "phase", phase_of(v),

@@ -88,6 +88,7 @@ static int create_pool(struct system *s, const json_t *p)
 		return rc;
 	reader_learned(s->r->cache, &KIND_STORAGEPOOL, made);
 	json_array_append(s->pools, made);
+	ledger_reopen(s->op->ledger, jstr(p, "name")); /* one of this name may have gone before */
 	event_record(s->r->kube, &KIND_STORAGESTATUS, s->status, "quartermaster", false,
 		     "PoolPlanned", "pool %s is made of %zu bricks", jstr(p, "name"),
 		     json_array_size(jget(p, "spec", "bricks")));
@@ -152,7 +153,7 @@ static int finish_deletion(struct system *s, const json_t *pool)
 {
 	if (!object_has_finalizer(pool, QM_FINALIZER_POOL))
 		return 0;
-	if (!object_annotation(pool, QM_ANNOTATION_EMPTY)) {
+	if (!object_annotation(pool, QM_ANNOTATION_EMPTY) && !volume_is_gone(pool)) {
 		int rc = may_destroy(s, pool);
 		if (rc <= 0)
 			return rc;
@@ -177,6 +178,10 @@ int pools_apply(struct system *s)
 	size_t i;
 	json_t *p;
 
+	/* closed by an attempt to delete it that came to nothing, or as one of the same name that is gone */
+	json_array_foreach (s->pools, i, p)
+		if (!object_deleting(p))
+			ledger_reopen(s->op->ledger, object_name(p));
 	json_array_foreach (s->plan.pools, i, p) {
 		for (size_t k = 0; k < ARRAY_SIZE(actions); k++) {
 			int rc = streq(jstr(p, "action"), actions[k].action)

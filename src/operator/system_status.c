@@ -133,13 +133,42 @@ static json_t *clusters(const struct system *s)
 	return list;
 }
 
+static bool node_is_heard(const struct system *s, const char *name)
+{
+	size_t i;
+	json_t *n;
+	json_array_foreach (s->nodes, i, n)
+		if (streq(object_name(n), name))
+			return !streq(jstr(n, "status", "phase"), "Offline");
+	return false;
+}
+
+/*
+ * What a pool says of itself was written by one of its nodes. When too many of them have fallen
+ * silent for it to serve, nobody is left to say so.
+ */
+static bool enough_are_heard(const struct system *s, const json_t *pool)
+{
+	struct volume_type type = { .bricks = 1 };
+	const char *text = jstr(pool, "spec", "volumeType");
+	const json_t *bricks = jget(pool, "spec", "bricks");
+	int heard = 0;
+	size_t i;
+	json_t *b;
+
+	volume_type_parse(text ? text : s->op->volume_type, &type, NULL);
+	json_array_foreach (bricks, i, b)
+		heard += node_is_heard(s, jstr(b, "node"));
+	return heard >= (type.layout == LAYOUT_DISPERSE ? type.data : type.bricks / 2 + 1);
+}
+
 static int serving(const struct system *s)
 {
 	int count = 0;
 	size_t i;
 	json_t *p;
 	json_array_foreach (s->pools, i, p)
-		count += pool_serves(p);
+		count += pool_serves(p) && enough_are_heard(s, p);
 	return count;
 }
 

@@ -227,6 +227,8 @@ ok "create a dozen" k create -f "$dir/many.json"
 ok "get in pages" k get cm -l many --chunk-size 5 -o name
 [ "$(grep -c many- <<< "$output")" = 12 ]
 report $? "all of them"
+k get cm -l many -o yaml > "$dir/list.yaml"
+ok "apply a List" k apply -f "$dir/list.yaml"
 ok "get --sort-by" k get cm -l many --sort-by=.metadata.name
 ok "delete by label" k delete cm -l many
 says "deleted" 'configmap "many-12" deleted'

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # For the scripts beside it: an API of their own in a directory of their own, and TAP.
-# The first argument of each script is the program to test.
+# The first argument of each script is the program to test; without it, the one of ./build.
 set -u
 
-QM=$1
+QM=${1:-$(readlink -f "$(dirname "$0")/../../${QM_BUILD:-build}/src/cli/quartermaster")}
 DIR=$(mktemp -d /tmp/qm-cli-XXXXXX)
 export QM_STATE_DIR=$DIR/state QM_RUN_DIR=$DIR/run HOME=$DIR
 unset KUBECONFIG

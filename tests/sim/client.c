@@ -19,18 +19,23 @@ const char *const fault_names[FAULT_COUNT] = {
 	[FAULT_DROP] = "drop",
 };
 
+#define FOCUS_CRASH 1500
+#define FOCUS_CALL 3000
+
 /* ---- what goes wrong --------------------------------------------------------------------------- */
 
-static enum fault choose(struct proc *p, bool write)
+static enum fault choose(struct proc *p, bool write, const char *what)
 {
 	static const enum fault of_writes[] = { FAULT_FAIL_BEFORE, FAULT_FAIL_AFTER, FAULT_CONFLICT,
 						FAULT_TIMEOUT, FAULT_LATE };
 	static const enum fault of_reads[] = { FAULT_FAIL_BEFORE, FAULT_TIMEOUT };
+	const struct fault_rates *r = &p->world->rates;
+	bool focus = write && r->focus && strstr(what, r->focus);
 	struct sim *s = p->sim;
 
-	if (p->can_crash && sim_fault(s, p->world->rates.crash))
+	if (p->can_crash && sim_fault(s, focus ? FOCUS_CRASH : r->crash))
 		return sim_chance(s, 5000) ? FAULT_CRASH_BEFORE : FAULT_CRASH_AFTER;
-	if (!sim_fault(s, p->world->rates.call))
+	if (!sim_fault(s, focus ? FOCUS_CALL : r->call))
 		return FAULT_NONE;
 	if (write)
 		return of_writes[sim_below(s, ARRAY_SIZE(of_writes))];
@@ -55,7 +60,7 @@ int call_begin(struct proc *p, bool write, const char *what, enum fault *ret, st
 		task_sleep(s, sim_chance(s, 200) ? sim_below(s, 500) : sim_below(s, 4));
 	if (p->dead)
 		return dead(err);
-	fault = choose(p, write);
+	fault = choose(p, write, what);
 	p->world->faults[fault]++;
 	if (fault != FAULT_NONE)
 		sim_trace(s, "%-12s %s: %s", p->name, what, fault_names[fault]);

@@ -269,8 +269,11 @@ static int workers_create(struct workers *w, const struct worker_pool *pool, con
 	struct model_workers *mw = workers_of(w);
 	struct model_volume *v;
 	enum fault fault;
-	int rc = call_begin(mw->proc, true, name, &fault, err);
+	char what[100];
+	int rc;
 
+	snprintf(what, sizeof(what), "make directory %s", name);
+	rc = call_begin(mw->proc, true, what, &fault, err);
 	if (rc < 0)
 		return rc;
 	rc = reach(mw, pool, &v, err);
@@ -288,8 +291,11 @@ static int take_out(struct workers *w, const struct worker_pool *pool, const cha
 	struct model_workers *mw = workers_of(w);
 	struct model_volume *v;
 	enum fault fault;
-	int rc = call_begin(mw->proc, true, name, &fault, err);
+	char what[100];
+	int rc;
 
+	snprintf(what, sizeof(what), "remove directory %s", name);
+	rc = call_begin(mw->proc, true, what, &fault, err);
 	if (rc < 0)
 		return rc;
 	rc = reach(mw, pool, &v, err);

@@ -36,6 +36,7 @@ struct fault_rates {
 	int call;
 	int crash;
 	int event;
+	const char *focus; /* calls with this in their name are hit far more often, or NULL */
 };
 
 struct world; /* the API, the processes and what they act on */

@@ -114,6 +114,14 @@ static int wanted_devices(const struct sim_node *n)
 	return count;
 }
 
+static void changed_mind(void *arg)
+{
+	struct sim_claim *c = arg;
+
+	if (c->wanted)
+		delete_claim(c->scenario, c);
+}
+
 static void any_claim(struct scenario *s, bool create)
 {
 	struct sim_claim *c = &s->claims[sim_below(sim_of(s), SIM_CLAIMS)];
@@ -121,6 +129,8 @@ static void any_claim(struct scenario *s, bool create)
 	if (create && !c->wanted) {
 		c->size = GIB * (1 + sim_below(sim_of(s), 4));
 		create_claim(s, c);
+		if (sim_chance(sim_of(s), 3000))
+			sim_after(sim_of(s), sim_below(sim_of(s), 1500), changed_mind, c);
 	} else if (!create && c->wanted) {
 		delete_claim(s, c);
 	}
@@ -219,6 +229,34 @@ static const struct {
 	{ "arbiter", 3 },     { "disperse:2:1", 3 }, { "none", 1 },
 };
 
+/* Half of the schedules hit one kind of call hard: what lies between two steps is found that way. */
+static const char *const focuses[] = {
+	"directory pvc-",
+	"create PersistentVolume",
+	"patch PersistentVolume",
+	"patch PersistentVolumeClaim",
+	"StoragePool",
+	"StorageStatus",
+	"StorageNode",
+	"record",
+	"a device",
+	"brick",
+	"make directory",
+	"remove directory",
+	NULL,
+	NULL,
+	NULL,
+	NULL,
+	NULL,
+	NULL,
+	NULL,
+	NULL,
+	NULL,
+	NULL,
+	NULL,
+	NULL,
+};
+
 static void setup_nodes(struct scenario *s)
 {
 	struct sim *sim = sim_of(s);
@@ -259,23 +297,26 @@ static void setup(struct scenario *s, uint64_t seed, enum mutant mutant, FILE *t
 	sim = sim_of(s);
 	machines_init(&s->model, &s->world);
 	s->model.agent_setup = agent_proc_setup;
-	s->world.rates = (struct fault_rates){ (int)sim_below(sim, 400), (int)sim_below(sim, 40),
-					       (int)sim_below(sim, 300) };
+	s->world.rates = (struct fault_rates){ (int)sim_below(sim, 800), (int)sim_below(sim, 80),
+					       (int)sim_below(sim, 300),
+					       focuses[sim_below(sim, ARRAY_SIZE(focuses))] };
 	layout = sim_below(sim, ARRAY_SIZE(layouts));
 	s->bricks = layouts[layout].bricks;
 	s->options = (struct sim_options){ .model = &s->model,
 					   .volume_type = layouts[layout].type,
 					   .ignores_leases = mutant == MUTANT_NO_LEASE };
 	setup_nodes(s);
-	for (int i = 0; i < SIM_CLAIMS; i++)
+	for (int i = 0; i < SIM_CLAIMS; i++) {
+		s->claims[i].scenario = s;
 		snprintf(s->claims[i].name, sizeof(s->claims[i].name), "claim%d", i + 1);
+	}
 	s->operator_count = sim_chance(sim, 4000) ? 2 : 1;
 	operator_proc_setup(&s->operators[0], &s->options, "operator-a");
 	operator_proc_setup(&s->operators[1], &s->options, "operator-b");
-	sim_trace(sim, "seed %llu: %d nodes, %s, %d operators, faults %d %d %d",
+	sim_trace(sim, "seed %llu: %d nodes, %s, %d operators, faults %d %d %d %s",
 		  (unsigned long long)seed, s->node_count, s->options.volume_type,
 		  s->operator_count, s->world.rates.call, s->world.rates.crash,
-		  s->world.rates.event);
+		  s->world.rates.event, s->world.rates.focus ? s->world.rates.focus : "");
 }
 
 static void trouble_phase(struct scenario *s)

@@ -10,6 +10,7 @@
 #define SIM_CLAIMS 8
 
 struct sim_claim {
+	struct scenario *scenario;
 	char name[32];
 	bool wanted;
 	int64_t size;

@@ -130,15 +130,18 @@ static void hold_brick(struct plan_model *m, const struct plan_pool *p, const js
 		       int64_t need, const char *why)
 {
 	char size[QUANTITY_TEXT_MAX];
+	const char *node = jstr(b, "node");
+	const struct plan_node *n = model_node(m, node);
 	const char *kind = jbool(b, "arbiter") ? "any size" : quantity_human(need, size);
 	long volumes = (long)jint(m->in->volumes, p->name);
+	/* its own node will do, too, unless that is to go */
+	cleanup_free char *same = n && !n->deleting ? xasprintf("node %s or ", node) : xstrdup("");
 
-	plan_finding(
-		m, jstr(b, "node"), brick_source(b), p->name, "Held",
-		"held: %s, but pool %s with %ld volumes needs its brick; add a device or node (%s "
-		"or more, on a node "
-		"without a brick of this pool), or delete those volumes",
-		why, p->name, volumes, kind);
+	plan_finding(m, node, brick_source(b), p->name, "Held",
+		     "held: %s, but pool %s with %ld volume%s needs its brick; add a device (%s or "
+		     "more) to %sa node without a brick of this pool, or delete the claims of the "
+		     "pool",
+		     why, p->name, volumes, volumes == 1 ? "" : "s", kind, same);
 }
 
 static void edit_pool(struct plan_model *m, struct plan_pool *p)
@@ -216,6 +219,14 @@ static void explain_unfit(struct plan_model *m, const struct source *s)
 	const json_t *report = report_of(s);
 	const char *state = jstr(report, "state"), *message = jstr(report, "message");
 
+	if (s->same) {
+		plan_finding(m, s->node->name, s->name, NULL, "Refused",
+			     "%s of node %s is the same %s as %s of node %s, which is on the same "
+			     "machine: name it once",
+			     s->name, s->node->name, s->directory ? "directory" : "device",
+			     s->same->name, s->same->node->name);
+		return;
+	}
 	if (!state) {
 		plan_finding(m, s->node->name, s->name, NULL, "Waiting",
 			     "%s of node %s: its agent has not reported yet", s->name,

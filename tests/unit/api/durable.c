@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 /*
@@ -249,6 +250,36 @@ static void test_reopen(void **state)
 	store_close(s);
 }
 
+/* A disk that refuses: the write fails, nothing of it stays, and the store goes on when there is room. */
+static void test_disk_full(void **state)
+{
+	struct rlimit before, small;
+	struct store *s = open_file(0);
+	char name[32];
+	int rc = 0, i;
+
+	(void)state;
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	small = before;
+	small.rlim_cur = 200 * 1024;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	for (i = 0; i < 1000 && rc >= 0; i++) {
+		snprintf(name, sizeof(name), "n%d", i);
+		rc = write_one(s, name);
+	}
+	assert_int_equal(rc, -EAGAIN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	assert_int_equal(store_get(s, &KIND_CONFIGMAP, "default", name, NULL, &err), -ENOENT);
+	assert_int_equal(store_version(s),
+			 2 + i - 1); /* two namespaces, and those that went well */
+	assert_int_equal(write_one(s, name), 0);
+	store_close(s);
+	s = open_file(0);
+	assert_int_equal(store_version(s), 2 + i);
+	store_close(s);
+}
+
 static void test_not_a_database(void **state)
 {
 	const struct store_options options = { .path = path };
@@ -269,6 +300,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_killed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_many_writers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_reopen, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_disk_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_not_a_database, setup, teardown),
 	};
 

@@ -139,9 +139,10 @@ static void test_strategic(void **state)
 
 static void test_through_the_store(void **state)
 {
-	cleanup_json json_t *o = created(&KIND_STORAGENODE, storagenode("n1")), *next = NULL;
+	cleanup_json json_t *next = NULL;
 
 	(void)state;
+	json_decref(created(&KIND_STORAGENODE, storagenode("n1")));
 	assert_int_equal(
 		patch(&KIND_STORAGENODE, "n1", PATCH_MERGE,
 		      quoted("{'spec':{'glusterfs':{'zone':5}},'status':{'phase':'Ready'}}"),

@@ -228,7 +228,8 @@ static void test_paths(void **state)
 		{ "GET", "/apis/coreos.com/v1", 200 },
 		{ "GET", "/openapi/v3", 200 },
 		{ "GET", "/openapi/v3/apis/coreos.com/v1", 200 },
-		{ "GET", "/openapi/v2", 404 },
+		{ "GET", "/openapi/v2", 200 },
+		{ "GET", "/openapi/v1", 404 },
 		{ "TRACE", NODES, 405 },
 	};
 

@@ -61,20 +61,24 @@ static int f_create(struct kube *k, const struct kind *kind, const json_t *objec
 {
 	if (kind == &KIND_EVENT)
 		return 0;
-	WRITE(F(k), err, kube_create(F(k)->api, kind, object, ret, err));
+	WRITE(F(k), err, kube_create(F(k)->api, kind, object, fault_ ? NULL : ret, err));
 }
 
 static int f_update(struct kube *k, const struct kind *kind, const char *subresource,
 		    const json_t *object, json_t **ret, struct error *err)
 {
-	WRITE(F(k), err, F(k)->api->ops->update(F(k)->api, kind, subresource, object, ret, err));
+	WRITE(F(k), err,
+	      F(k)->api->ops->update(F(k)->api, kind, subresource, object, fault_ ? NULL : ret,
+				     err));
 }
 
 static int f_patch(struct kube *k, const struct kind *kind, const char *ns, const char *name,
 		   const char *subresource, enum kube_patch type, const json_t *p, json_t **ret,
 		   struct error *err)
 {
-	WRITE(F(k), err, kube_patch(F(k)->api, kind, ns, name, subresource, type, p, ret, err));
+	WRITE(F(k), err,
+	      kube_patch(F(k)->api, kind, ns, name, subresource, type, p, fault_ ? NULL : ret,
+			 err));
 }
 
 static int f_remove(struct kube *k, const struct kind *kind, const char *ns, const char *name,
@@ -507,7 +511,7 @@ json_t *get_pv_of(struct fixture *f, const char *name)
 	return volume ? get(f, &KIND_PV, volume) : NULL;
 }
 
-void delete (struct fixture *f, const struct kind *kind, const char *name)
+void discard(struct fixture *f, const struct kind *kind, const char *name)
 {
 	struct error err = ERROR_INIT;
 	must(kube_delete(f->api, kind, ns_for(kind), name, NULL, &err), &err);

@@ -55,7 +55,7 @@ void add_claim(struct fixture *f, const char *name, const char *class, const cha
 json_t *get(struct fixture *f, const struct kind *kind, const char *name);
 json_t *get_claim(struct fixture *f, const char *name);
 json_t *get_pv_of(struct fixture *f, const char *claim);
-void delete (struct fixture *f, const struct kind *kind, const char *name);
+void discard(struct fixture *f, const struct kind *kind, const char *name);
 void patch(struct fixture *f, const struct kind *kind, const char *name, json_t *patch);
 size_t count(struct fixture *f, const struct kind *kind);
 bool has_volume(struct fixture *f, const char *pool, const char *name);
