@@ -16,6 +16,7 @@
 #define NEXT_MS 1 /* a step was done: look again at once */
 #define HEAL_EVERY_MS 10000
 #define NUMBERS_EVERY_MS 30000
+#define TELL_EVERY_MS 60000
 #define STEPS_MAX 64 /* in one call; far more than any sequence has */
 
 struct pool_work {
@@ -103,6 +104,42 @@ static int look(struct pool_work *w, bool exact)
 	return 0;
 }
 
+static json_t *memory(struct pool_work *w)
+{
+	json_t *pools = w->agent->state->pools, *m = json_object_get(pools, object_name(w->pool));
+
+	if (!m) {
+		m = json_object();
+		json_object_set_new(pools, object_name(w->pool), m);
+	}
+	return m;
+}
+
+/*
+ * A change that failed on one of the nodes may leave the volume with a brick that its clients, the
+ * crawler among them, were never told of. Setting any option tells them; again only after a while,
+ * since there may be another reason why nothing is known of a brick.
+ */
+static void tell_clients(struct pool_work *w)
+{
+	const char *timeout = jstr(w->volume.options, "network.ping-timeout");
+	int64_t now = clock_mono_ms(w->r->clock);
+	bool unseen = false;
+
+	for (size_t i = 0; w->have && i < w->volume.brick_count; i++)
+		unseen |= w->volume.bricks[i].online && w->volume.bricks[i].pending < 0;
+	if (!unseen || !timeout ||
+	    (jget(memory(w), "told") && now - jint(memory(w), "told") < TELL_EVERY_MS))
+		return;
+	json_object_set_new(memory(w), "told", json_integer(now));
+	volume_step_done(&w->step);
+	w->step = (struct volume_step){
+		.kind = STEP_SET, .options = json_pack("{s:s}", "network.ping-timeout", timeout)
+	};
+	snprintf(w->step.volume, sizeof(w->step.volume), "%s", object_name(w->pool));
+	snprintf(w->step.why, sizeof(w->step.why), "Telling the clients of all bricks again");
+}
+
 /* Before a copy is given up, the counts have to be exact: a second look, by the crawler. */
 static bool gives_up_a_copy(enum volume_step_kind kind)
 {
@@ -124,21 +161,11 @@ static int decide(struct pool_work *w)
 		return rc;
 	volume_step_done(&w->step);
 	volume_next_step(&w->view, &w->step);
+	tell_clients(w);
 	return 0;
 }
 
 /* ---- what is remembered of a pool ---------------------------------------------------------- */
-static json_t *memory(struct pool_work *w)
-{
-	json_t *pools = w->agent->state->pools, *m = json_object_get(pools, object_name(w->pool));
-
-	if (!m) {
-		m = json_object();
-		json_object_set_new(pools, object_name(w->pool), m);
-	}
-	return m;
-}
-
 static int sketch_node(const json_t *node, void *userdata)
 {
 	struct buf *out = userdata;
@@ -185,8 +212,11 @@ static bool nothing_new(struct pool_work *w)
 	bool same = streq(jstr(m, "nodes"), nodes) && streq(jstr(m, "orders"), orders);
 
 	json_object_set_new(m, "nodes", json_string(nodes));
-	if (!same || left <= 0)
+	if (!same || left <= 0) {
+		/* should this look fail, the next is not to be skipped */
+		json_object_del(m, "next");
 		return false;
+	}
 	w->r->again_ms = (int)left;
 	return true;
 }

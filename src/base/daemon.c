@@ -7,12 +7,14 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <time.h>
 
 /* Often enough that nobody sees what a burst took, and too rare to be seen itself. */
 #define TICK_S 10
 #define RESIDENT_KIB (5 * 1024)
 #define GROWTH_KIB 256
+#define ARENAS 2
 /* Fixed, else the first large block that is freed makes glibc keep all that are smaller. */
 #define MMAP_THRESHOLD (64 * 1024)
 #define TRIM_THRESHOLD (128 * 1024)
@@ -31,7 +33,8 @@ void daemon_begin(void)
 	ends(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	mallopt(M_ARENA_MAX, 1);
+	unsetenv("GLIBC_TUNABLES"); /* ours, not that of the programs that we run */
+	mallopt(M_ARENA_MAX, ARENAS);
 	mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD);
 	mallopt(M_TRIM_THRESHOLD, TRIM_THRESHOLD);
 }

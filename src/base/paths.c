@@ -25,7 +25,7 @@ const char *run_dir(void)
 }
 
 __attribute__((format(printf, 2, 0))) static char *below(const char *dir, const char *format,
-							     va_list args)
+							 va_list args)
 {
 	cleanup_free char *rest = NULL;
 

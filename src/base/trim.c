@@ -45,8 +45,11 @@ static void drop_file_pages(void)
 
 		if (sscanf(line, "%lx-%lx %4s", &start, &end, perms) == 3) {
 			drop(&m);
-			m = (struct mapping){ start, end, perms[0] == 'r' && perms[1] == '-' && strchr(line, '/') };
-		} else if ((sscanf(line, "Private_Dirty: %lu", &kib) == 1 || sscanf(line, "Anonymous: %lu", &kib) == 1) &&
+			m = (struct mapping){
+				start, end, perms[0] == 'r' && perms[1] == '-' && strchr(line, '/')
+			};
+		} else if ((sscanf(line, "Private_Dirty: %lu", &kib) == 1 ||
+			    sscanf(line, "Anonymous: %lu", &kib) == 1) &&
 			   kib > 0) {
 			m.clean_file = 0;
 		}

@@ -78,8 +78,7 @@ static int write_config(const char *socket_path, int port, const char *name, str
 	cleanup_free char *token = NULL;
 	int rc = api_token(state_dir(), name, name, NULL, &token, err);
 
-	return rc < 0 ? rc
-		      : api_write_kubeconfig(state_dir(), socket_path, port, token, path, err);
+	return rc < 0 ? rc : api_write_kubeconfig(state_dir(), socket_path, port, token, path, err);
 }
 
 static int serve(const struct settings *x, struct error *err)

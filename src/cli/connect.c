@@ -11,6 +11,25 @@
 #include <sys/un.h>
 
 #define PROBE_MS 2000
+#define RESTART_MS 3000
+#define RESTART_TICK_MS 50
+
+static bool answers(const struct session *s);
+
+/*
+ * The API of this machine is started again by itself when it dies: a moment of patience spares a
+ * person an error. Not where it was taken down, or never ran.
+ */
+static void await_restart(const struct session *s)
+{
+	cleanup_free char *lock = run_path("api.lock"), *down = run_path("down"),
+			  *socket = run_path("api.sock");
+
+	if (!streq(s->socket, socket) || access(lock, F_OK) < 0 || access(down, F_OK) == 0)
+		return;
+	for (int waited = 0; waited < RESTART_MS && !answers(s); waited += RESTART_TICK_MS)
+		(void)poll(NULL, 0, RESTART_TICK_MS);
+}
 
 int session_open(const struct args *a, struct session *ret)
 {
@@ -39,6 +58,7 @@ int session_open(const struct args *a, struct session *ret)
 	s.socket = TAKE_PTR(c.unix_path);
 	s.host = TAKE_PTR(c.host);
 	s.port = c.port;
+	await_restart(&s);
 	*ret = s;
 	return QM_OK;
 }

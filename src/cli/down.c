@@ -44,10 +44,12 @@ static int end_use(struct hostvol *h, const json_t *record, bool force, struct e
 	int r;
 
 	if (consumer && consumer[0] == '/')
-		return verb_run(verb_find("umount"), force ? 3 : 2, (char **)argv) == QM_OK ?
-			       0 :
-			       error_set(err, EBUSY, "%s could not be unmounted; see who uses it: fuser -vm %s; or add --force",
-					 consumer, consumer);
+		return verb_run(verb_find("umount"), force ? 3 : 2, (char **)argv) == QM_OK
+			       ? 0
+			       : error_set(err, EBUSY,
+					   "%s could not be unmounted; see who uses it: fuser -vm "
+					   "%s; or add --force",
+					   consumer, consumer);
 	r = hostvol_disconnect_volume_json(h, text, force ? HOSTVOL_FORCE : 0, &gone, &failed);
 	hostvol_free(gone);
 	return r < 0 ? error_set(err, -r, "%s", failed.message) : 0;
@@ -70,7 +72,7 @@ static int unmount_claims(bool force, size_t *ret_count, struct error *err)
 		error_set(err, -r, "%s", failed.message);
 	else
 		r = json_parse(list, strlen(list), &records, err);
-	json_array_foreach(records, i, record)
+	json_array_foreach (records, i, record)
 		if (r == 0)
 			r = end_use(h, record, force, err);
 	if (r == 0)
@@ -130,7 +132,8 @@ static int run(struct down *down, struct error *err)
 
 int cmd_down(struct session *s, const struct args *a)
 {
-	struct down down = { .delete_data = args_given(a, "delete-data"), .force = args_given(a, "force") };
+	struct down down = { .delete_data = args_given(a, "delete-data"),
+			     .force = args_given(a, "force") };
 	struct error err = ERROR_INIT;
 
 	(void)s;

@@ -32,8 +32,8 @@ struct up {
 
 static bool in_path(const char *program)
 {
-	static const char *const dirs[] = { "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin",
-					    "/usr/local/bin" };
+	static const char *const dirs[] = { "/usr/sbin", "/usr/bin",	    "/sbin",
+					    "/bin",	 "/usr/local/sbin", "/usr/local/bin" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
 		cleanup_free char *path = xasprintf("%s/%s", dirs[i], program);
@@ -49,19 +49,26 @@ static int check_machine(struct error *err)
 	static const struct {
 		const char *program, *package;
 	} needs[] = {
-		{ "glusterd", "glusterfs-server" }, { "gluster", "glusterfs-cli" },
-		{ "mkfs.xfs", "xfsprogs" },	    { "mount.glusterfs", "glusterfs-client" },
-		{ "ip", "iproute2" },		    { "nsenter", "util-linux" },
+		{ "glusterd", "glusterfs-server" },
+		{ "gluster", "glusterfs-cli" },
+		{ "mkfs.xfs", "xfsprogs" },
+		{ "mount.glusterfs", "glusterfs-client" },
+		{ "ip", "iproute2" },
+		{ "nsenter", "util-linux" },
 	};
 
 	if (geteuid() != 0)
-		return error_set(err, EPERM, "quartermaster up makes namespaces and mounts: run it as root");
+		return error_set(err, EPERM,
+				 "quartermaster up makes namespaces and mounts: run it as root");
 	for (size_t i = 0; i < ARRAY_SIZE(needs); i++)
 		if (!in_path(needs[i].program))
-			return error_set(err, ENOENT, "%s is not installed; run: apt-get install %s",
+			return error_set(err, ENOENT,
+					 "%s is not installed; run: apt-get install %s",
 					 needs[i].program, needs[i].package);
 	if (access("/dev/fuse", F_OK) < 0)
-		return error_set(err, ENOENT, "/dev/fuse is missing, so nothing can be mounted; run: modprobe fuse");
+		return error_set(
+			err, ENOENT,
+			"/dev/fuse is missing, so nothing can be mounted; run: modprobe fuse");
 	return 0;
 }
 
@@ -69,7 +76,8 @@ static int check_machine(struct error *err)
 
 static void pause_ms(int ms)
 {
-	nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = (ms % 1000) * 1000000L }, NULL);
+	nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = (ms % 1000) * 1000000L },
+		  NULL);
 }
 
 static int connect_api(struct up *up, struct error *err)
@@ -110,7 +118,8 @@ static int operator_leads(struct up *up, int64_t since_ms, struct error *err)
 
 static int start_instance(struct up *up, struct error *err)
 {
-	int64_t end = clock_mono_ms(&clock_real) + START_TIMEOUT_MS, began = clock_wall_ms(&clock_real);
+	int64_t end = clock_mono_ms(&clock_real) + START_TIMEOUT_MS,
+		began = clock_wall_ms(&clock_real);
 	bool ran = program_pid("operator") > 0;
 	int r = local_config_save(&up->config, err);
 
@@ -124,11 +133,14 @@ static int start_instance(struct up *up, struct error *err)
 		return error_prefix(err, "waiting for the API (see %s/log/api.log)", state_dir());
 	while (!ran && (r = operator_leads(up, began, err)) < 0 && clock_mono_ms(&clock_real) < end)
 		pause_ms(POLL_MS / 4);
-	return r < 0 ? error_prefix(err, "waiting for the operator (see %s/log/operator.log)", state_dir()) : 0;
+	return r < 0 ? error_prefix(err, "waiting for the operator (see %s/log/operator.log)",
+				    state_dir())
+		     : 0;
 }
 
 /* Nodes of the demonstration that a person has edited since stay as they are. */
-static int create_missing(struct up *up, const struct kind *kind, const json_t *object, struct error *err)
+static int create_missing(struct up *up, const struct kind *kind, const json_t *object,
+			  struct error *err)
 {
 	int r = kube_create(up->kube, kind, object, NULL, err);
 
@@ -142,7 +154,7 @@ static int declare_demo(struct up *up, struct error *err)
 	size_t i;
 	int r = demo_nodes(up->config.ns, &nodes, err);
 
-	json_array_foreach(nodes, i, node)
+	json_array_foreach (nodes, i, node)
 		if (r == 0)
 			r = create_missing(up, &KIND_STORAGENODE, node, err);
 	return r;
@@ -152,8 +164,9 @@ static int declare_demo(struct up *up, struct error *err)
 static void note_progress(struct up *up, const json_t *status)
 {
 	progress_note(&up->step, "%s, %lld of %lld nodes ready, %lld pools",
-		      jstr(status, "spec", "status") ?: "starting", jint(status, "status", "nodesReady"),
-		      jint(status, "status", "nodes"), jint(status, "status", "pools"));
+		      jstr(status, "spec", "status") ?: "starting",
+		      jint(status, "status", "nodesReady"), jint(status, "status", "nodes"),
+		      jint(status, "status", "pools"));
 }
 
 /* ONLINE, and for the demonstration whole: every pool is there and nothing is degraded. */
@@ -161,8 +174,9 @@ static bool is_up(const struct up *up, const json_t *status)
 {
 	if (!streq(jstr(status, "spec", "status"), "ONLINE"))
 		return false;
-	return !up->config.demo || (jint(status, "status", "pools") >= DEMO_DISKS &&
-			     !condition_is_true(jget(status, "status", "conditions"), "Degraded"));
+	return !up->config.demo ||
+	       (jint(status, "status", "pools") >= DEMO_DISKS &&
+		!condition_is_true(jget(status, "status", "conditions"), "Degraded"));
 }
 
 static int wait_online(struct up *up, json_t **ret, struct error *err)
@@ -171,7 +185,8 @@ static int wait_online(struct up *up, json_t **ret, struct error *err)
 
 	for (;;) {
 		cleanup_json json_t *status = NULL;
-		int r = kube_get(up->kube, &KIND_STORAGESTATUS, up->config.ns, up->config.deployment, &status, err);
+		int r = kube_get(up->kube, &KIND_STORAGESTATUS, up->config.ns,
+				 up->config.deployment, &status, err);
 
 		if (r < 0 && r != -ENOENT && r != -EAGAIN)
 			return r;
@@ -180,9 +195,12 @@ static int wait_online(struct up *up, json_t **ret, struct error *err)
 			return 0;
 		}
 		if (clock_mono_ms(&clock_real) >= end)
-			return error_set(err, ETIMEDOUT, "the store is not ONLINE after %lld s: %s; see: quartermaster status",
+			return error_set(err, ETIMEDOUT,
+					 "the store is not ONLINE after %lld s: %s; see: "
+					 "quartermaster status",
 					 (long long)up->timeout_ms / 1000,
-					 jstr(status, "status", "message") ?: "the operator has not reported yet");
+					 jstr(status, "status", "message")
+						 ?: "the operator has not reported yet");
 		note_progress(up, status);
 		pause_ms(POLL_MS);
 	}
@@ -190,11 +208,11 @@ static int wait_online(struct up *up, json_t **ret, struct error *err)
 
 static int claim_demo(struct up *up, struct error *err)
 {
-	cleanup_json json_t *claim =
-		json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:s, s:[s], s:{s:{s:s}}}}", "apiVersion", "v1", "kind",
-			  "PersistentVolumeClaim", "metadata", "name", "demo", "namespace", up->config.ns, "spec",
-			  "storageClassName", up->config.deployment, "accessModes", "ReadWriteMany", "resources",
-			  "requests", "storage", "100Mi");
+	cleanup_json json_t *claim = json_pack(
+		"{s:s, s:s, s:{s:s, s:s}, s:{s:s, s:[s], s:{s:{s:s}}}}", "apiVersion", "v1", "kind",
+		"PersistentVolumeClaim", "metadata", "name", "demo", "namespace", up->config.ns,
+		"spec", "storageClassName", up->config.deployment, "accessModes", "ReadWriteMany",
+		"resources", "requests", "storage", "100Mi");
 	int64_t end = clock_mono_ms(&clock_real) + up->timeout_ms;
 	int r = create_missing(up, &KIND_PVC, claim, err);
 
@@ -205,7 +223,9 @@ static int claim_demo(struct up *up, struct error *err)
 		if (r == 0 && streq(jstr(now, "status", "phase"), "Bound"))
 			return 0;
 		if (r == 0 && clock_mono_ms(&clock_real) >= end)
-			r = error_set(err, ETIMEDOUT, "the claim demo is not Bound; see: quartermaster describe pvc demo");
+			r = error_set(err, ETIMEDOUT,
+				      "the claim demo is not Bound; see: quartermaster describe "
+				      "pvc demo");
 		if (r == 0)
 			pause_ms(POLL_MS / 4);
 	}
@@ -217,7 +237,8 @@ static const char *demo_mount_dir(void)
 	static char *dir;
 
 	if (!dir)
-		dir = instance_number() == 0 ? xstrdup("/mnt/quartermaster-demo") : run_path("mnt/demo");
+		dir = instance_number() == 0 ? xstrdup("/mnt/quartermaster-demo")
+					     : run_path("mnt/demo");
 	return dir;
 }
 
@@ -263,7 +284,9 @@ static int demo_volume(struct up *up, struct error *err)
 	if (r < 0)
 		return r;
 	progress_end(&up->step, true, "claim demo, 100Mi: Bound");
-	return verb_run(verb_find("mount"), 5, (char **)argv) == QM_OK ? 0 : error_set(err, EIO, "the claim demo could not be mounted");
+	return verb_run(verb_find("mount"), 5, (char **)argv) == QM_OK
+		       ? 0
+		       : error_set(err, EIO, "the claim demo could not be mounted");
 }
 
 static int run(struct up *up, struct error *err)
@@ -283,8 +306,8 @@ static int run(struct up *up, struct error *err)
 	r = wait_online(up, &status, err);
 	if (r < 0)
 		return r;
-	progress_end(&up->step, true, "storage: ONLINE, %lld nodes, %lld pools", jint(status, "status", "nodes"),
-		     jint(status, "status", "pools"));
+	progress_end(&up->step, true, "storage: ONLINE, %lld nodes, %lld pools",
+		     jint(status, "status", "nodes"), jint(status, "status", "pools"));
 	return up->config.demo ? demo_volume(up, err) : 0;
 }
 
@@ -298,7 +321,8 @@ static void say_next(void)
 	       "  quartermaster apply -f docs/examples/claim.yaml\n"
 	       "  quartermaster mount my-claim /mnt/mine\n"
 	       "  kubectl --kubeconfig %s get storagestatus\n"
-	       "  quartermaster down                       stop it; the data stays, \"quartermaster up\" goes on\n",
+	       "  quartermaster down                       stop it; the data stays, "
+	       "\"quartermaster up\" goes on\n",
 	       config);
 }
 
@@ -324,10 +348,13 @@ static int settle(struct up *up, const struct args *a)
 	if (demo && files)
 		return usage_error(a->verb, "--demo has nodes of its own: give it or -f, not both");
 	if (!existed && !demo && !files)
-		return usage_error(a->verb, "nothing was set up on this machine yet: give --demo, or -f FILE");
+		return usage_error(
+			a->verb, "nothing was set up on this machine yet: give --demo, or -f FILE");
 	if (existed && (demo || files) && demo != up->config.demo)
-		return usage_error(a->verb, "this machine runs %s already; first: quartermaster down --delete-data",
-				   up->config.demo ? "the demonstration" : "a store of your own");
+		return usage_error(
+			a->verb,
+			"this machine runs %s already; first: quartermaster down --delete-data",
+			up->config.demo ? "the demonstration" : "a store of your own");
 	if (!existed) {
 		local_config_default(&up->config);
 		up->config.demo = demo;

@@ -131,6 +131,18 @@ static int parse_server(const char *path, const char *server, struct kube_config
 	return 0;
 }
 
+/* Whether this machine is the one with that socket, even while its API is being started again. */
+static bool is_local(const char *socket_path)
+{
+	cleanup_free char *dir = xstrdup(socket_path);
+	char *slash = strrchr(dir, '/');
+	struct stat st;
+
+	if (slash)
+		*slash = '\0';
+	return slash && stat(dir, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 static int load_cluster(const char *path, const json_t *cluster, struct kube_config *c,
 			struct error *err)
 {
@@ -138,12 +150,11 @@ static int load_cluster(const char *path, const json_t *cluster, struct kube_con
 	const char *socket_path =
 		jstr(named(json_object_get(cluster, "extensions"), SOCKET_EXTENSION, "extension"),
 		     "path");
-	struct stat st;
 	size_t len;
 	bool tls = false;
 	int rc;
 
-	if (socket_path && stat(socket_path, &st) == 0 && S_ISSOCK(st.st_mode))
+	if (socket_path && is_local(socket_path))
 		c->unix_path = xstrdup(socket_path);
 	if (!server)
 		return c->unix_path ? 0

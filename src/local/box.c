@@ -7,6 +7,7 @@
 #include "base/paths.h"
 #include "base/str.h"
 #include "local/boxnet.h"
+#include "local/self.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -15,6 +16,7 @@
 #include <glob.h>
 #include <linux/magic.h>
 #include <linux/mount.h>
+#include <mntent.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -83,7 +85,8 @@ static int prepare_pin_dir(struct error *err)
 		return error_errno(err, errno, "looking at %s", dir);
 	if (st.stx_attributes & STATX_ATTR_MOUNT_ROOT)
 		return 0;
-	if (mount(dir, dir, NULL, MS_BIND, NULL) < 0 || mount(NULL, dir, NULL, MS_PRIVATE, NULL) < 0)
+	if (mount(dir, dir, NULL, MS_BIND, NULL) < 0 ||
+	    mount(NULL, dir, NULL, MS_PRIVATE, NULL) < 0)
 		return error_errno(err, errno, "making %s a private mount", dir);
 	return 0;
 }
@@ -95,25 +98,67 @@ static int bind_mount(const char *source, const char *target, struct error *err)
 	return 0;
 }
 
-/* A fresh /run in which only RUN is what it was: daemons put sockets with fixed names there. */
-static int replace_run(struct error *err)
-{
-	cleanup_close int run = -1;
-	int r;
+/* Something directly below a directory that is replaced, which has to stay in its place. */
+struct kept {
+	char *path;
+	int tree;
+};
 
-	if (!str_has_prefix(run_dir(), "/run/"))
+/* 1: path lies below dir, and what is to be kept of it is in *ret; 0: it does not. */
+static int keep(const char *dir, const char *path, struct kept *ret, struct error *err)
+{
+	size_t len = strlen(dir);
+
+	if (strncmp(path, dir, len) != 0 || path[len] != '/')
 		return 0;
-	run = (int)syscall(SYS_open_tree, AT_FDCWD, run_dir(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-	if (run < 0)
-		return error_errno(err, errno, "opening %s", run_dir());
-	if (mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV, "mode=755") < 0)
-		return error_errno(err, errno, "mounting a fresh /run");
-	r = mkdir_parents(run_dir(), 0755, err);
+	ret->path = xstrndup(path, len + 1 + strcspn(path + len + 1, "/"));
+	ret->tree = (int)syscall(SYS_open_tree, AT_FDCWD, ret->path,
+				 OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	return ret->tree < 0 ? error_errno(err, errno, "opening %s", ret->path) : 1;
+}
+
+static int put_back(const struct kept *k, struct error *err)
+{
+	struct stat st;
+	int r = 0;
+
+	if (fstat(k->tree, &st) == 0 && S_ISDIR(st.st_mode))
+		r = mkdir_parents(k->path, 0755, err);
+	else
+		r = file_write(k->path, "", 0, 0755, err);
 	if (r < 0)
 		return r;
-	if (syscall(SYS_move_mount, run, "", AT_FDCWD, run_dir(), MOVE_MOUNT_F_EMPTY_PATH) < 0)
-		return error_errno(err, errno, "mounting %s in the fresh /run", run_dir());
+	if (syscall(SYS_move_mount, k->tree, "", AT_FDCWD, k->path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return error_errno(err, errno, "mounting %s where it was", k->path);
 	return 0;
+}
+
+/*
+ * A fresh directory in which only what this instance needs is as it was: daemons put sockets with
+ * fixed names in /run, and glusterd writes files with fixed names in /tmp, which those of other
+ * boxes would write at the same moment.
+ */
+static int replace_dir(const char *dir, const char *options, struct error *err)
+{
+	const char *const needed[] = { run_dir(), state_dir(), self_path() };
+	struct kept kept[ARRAY_SIZE(needed)];
+	size_t count = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(needed) && r >= 0; i++) {
+		kept[count] = (struct kept){ .tree = -1 };
+		r = keep(dir, needed[i], &kept[count], err);
+		count += r != 0;
+	}
+	if (r >= 0 && mount("tmpfs", dir, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
+		r = error_errno(err, errno, "mounting a fresh %s", dir);
+	for (size_t i = 0; i < count; i++) {
+		if (r >= 0)
+			r = put_back(&kept[i], err);
+		close(kept[i].tree);
+		free(kept[i].path);
+	}
+	return r < 0 ? r : 0;
 }
 
 /*
@@ -147,13 +192,35 @@ static int no_geo_replication(const char *name, struct error *err)
 	return r;
 }
 
+/*
+ * A box begins with a copy of every mount of the machine. What is unmounted there later goes here
+ * too where mounts propagate; where they do not, a volume that was mounted at this moment would
+ * never end: its client serves the copy.
+ */
+static void drop_volumes(void)
+{
+	FILE *mounts = setmntent("/proc/thread-self/mounts", "re");
+	struct strv points = { 0 };
+	struct mntent *e;
+
+	while (mounts && (e = getmntent(mounts)))
+		if (str_has_prefix(e->mnt_type, "fuse"))
+			strv_add(&points, e->mnt_dir);
+	if (mounts)
+		endmntent(mounts);
+	for (size_t i = points.count; i > 0; i--)
+		umount2(points.items[i - 1], MNT_DETACH);
+	strv_done(&points);
+}
+
 static int own_mounts(const char *name, struct error *err)
 {
 	cleanup_free char *pins = run_path("boxes");
 	int r;
 
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
 		return error_errno(err, errno, "separating the mounts of box %s", name);
+	drop_volumes();
 	/* else this box would hold the other boxes' network namespaces alive */
 	umount2(pins, MNT_DETACH);
 	for (size_t i = 0; i < ARRAY_SIZE(own_dirs); i++) {
@@ -163,7 +230,9 @@ static int own_mounts(const char *name, struct error *err)
 		if (r < 0)
 			return r;
 	}
-	r = replace_run(err);
+	r = replace_dir("/run", "mode=755", err);
+	if (r == 0)
+		r = replace_dir("/tmp", "mode=1777", err);
 	if (r == 0)
 		r = no_name_servers(name, err);
 	if (r == 0)
@@ -191,7 +260,8 @@ static void *make_namespaces(void *arg)
 
 	m->tid = gettid();
 	if (unshare(CLONE_NEWNS | (m->own_network ? CLONE_NEWNET : 0)) < 0)
-		m->result = error_errno(&m->error, errno, "making the namespaces of box %s", m->name);
+		m->result =
+			error_errno(&m->error, errno, "making the namespaces of box %s", m->name);
 	else
 		m->result = own_mounts(m->name, &m->error);
 	pthread_barrier_wait(&m->made);
@@ -365,10 +435,11 @@ int box_remove(const char *name, struct error *err)
 	if (wait_empty(name, 5000) > 0) {
 		box_signal(name, SIGKILL);
 		if (wait_empty(name, 5000) > 0)
-			return error_set(err, EBUSY,
-					 "processes of box %s do not end even after SIGKILL: a disk or a "
-					 "mount that hangs; see: ps axo pid,stat,wchan,cmd",
-					 name);
+			return error_set(
+				err, EBUSY,
+				"processes of box %s do not end even after SIGKILL: a disk or a "
+				"mount that hangs; see: ps axo pid,stat,wchan,cmd",
+				name);
 	}
 	boxnet_remove(name);
 	unpin(name, "net");

@@ -8,7 +8,7 @@
 
 /*
  * A box makes one machine look like several: a network and a mount namespace, pinned in
- * RUN/boxes/NAME.{net,mnt} so that they outlive the processes in them. In it /run (but for RUN),
+ * RUN/boxes/NAME.{net,mnt} so that they outlive the processes in them. In it /run and /tmp (but for what we need there),
  * /var/lib/glusterd, /var/log/glusterfs and /var/lib/quartermaster/bricks are the node's own, from
  * STATE/boxes/NAME. Its addresses are reached over a bridge that all boxes of the instance share
  * and that leads nowhere else. A node whose address is one of this machine's own gets no network

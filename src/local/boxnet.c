@@ -134,7 +134,8 @@ static int connect_there(const char *net_path, const char *const *addresses, str
 	return r;
 }
 
-int boxnet_ensure(const char *name, const char *net_path, const char *const *addresses, struct error *err)
+int boxnet_ensure(const char *name, const char *net_path, const char *const *addresses,
+		  struct error *err)
 {
 	char bridge[IF_NAMESIZE], veth[IF_NAMESIZE];
 	int r;
@@ -161,7 +162,8 @@ static void remove_link(const char *link)
 
 	if (if_nametoindex(link) == 0)
 		return;
-	if (spawn_run(&(struct spawn){ .argv = argv, .timeout_ms = IP_TIMEOUT_MS }, &result, NULL) == 0)
+	if (spawn_run(&(struct spawn){ .argv = argv, .timeout_ms = IP_TIMEOUT_MS }, &result,
+		      NULL) == 0)
 		spawn_result_done(&result);
 }
 

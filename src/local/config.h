@@ -10,13 +10,13 @@
  * (the supervisor, after a crash or a reboot) starts it the same way.
  */
 struct local_config {
-	char *deployment;   /* "glusterfs" */
-	char *ns;           /* "default" */
-	char *type;         /* "glusterfs" */
-	char *volume_type;  /* "replicate:3" */
-	char *overcommit;   /* "1" */
-	char *reclaim;      /* "delete", "retain" or "archive" */
-	bool demo;          /* its disks are files that `up --demo` made */
+	char *deployment; /* "glusterfs" */
+	char *ns; /* "default" */
+	char *type; /* "glusterfs" */
+	char *volume_type; /* "replicate:3" */
+	char *overcommit; /* "1" */
+	char *reclaim; /* "delete", "retain" or "archive" */
+	bool demo; /* its disks are files that `up --demo` made */
 };
 
 /* -ENOENT where `up` never ran. */

@@ -36,8 +36,8 @@ static char *find_loop(const struct stat *file)
 		struct loop_info64 info;
 		cleanup_close int fd = open(found.gl_pathv[i], O_RDONLY | O_CLOEXEC);
 
-		if (fd >= 0 && ioctl(fd, LOOP_GET_STATUS64, &info) == 0 && info.lo_inode == file->st_ino &&
-		    info.lo_device == file->st_dev)
+		if (fd >= 0 && ioctl(fd, LOOP_GET_STATUS64, &info) == 0 &&
+		    info.lo_inode == file->st_ino && info.lo_device == file->st_dev)
 			device = xstrdup(found.gl_pathv[i]);
 	}
 	globfree(&found);
@@ -90,10 +90,11 @@ static json_t *node_object(const char *ns, int node, json_t *devices)
 
 	snprintf(name, sizeof(name), "node%d", node);
 	snprintf(ip, sizeof(ip), "10.117.%d.%d", instance_number(), node);
-	return json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:s, s:{s:s}, s:{s:[s]}, s:o, s:{s:s, s:i}}}", "apiVersion",
-			 "coreos.com/v1", "kind", "StorageNode", "metadata", "name", name, "namespace", ns, "spec",
-			 "type", "glusterfs", "nodeSelector", "kubernetes.io/hostname", name, "storageNetwork", "ips",
-			 ip, "devices", devices, "glusterfs", "cluster", "demo", "zone", node);
+	return json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:s, s:{s:s}, s:{s:[s]}, s:o, s:{s:s, s:i}}}",
+			 "apiVersion", "coreos.com/v1", "kind", "StorageNode", "metadata", "name",
+			 name, "namespace", ns, "spec", "type", "glusterfs", "nodeSelector",
+			 "kubernetes.io/hostname", name, "storageNetwork", "ips", ip, "devices",
+			 devices, "glusterfs", "cluster", "demo", "zone", node);
 }
 
 int demo_nodes(const char *ns, json_t **ret, struct error *err)
@@ -136,8 +137,10 @@ static int detach(const char *device, const struct stat *file, struct error *err
 			return 0;
 		nanosleep(&(struct timespec){ .tv_nsec = DETACH_PAUSE_MS * 1000 * 1000 }, NULL);
 	}
-	return error_set(err, EBUSY, "the demo's disk %s is still in use; see: lsblk %s; grep %s /proc/*/mountinfo",
-			 device, device, device);
+	return error_set(
+		err, EBUSY,
+		"the demo's disk %s is still in use; see: lsblk %s; grep %s /proc/*/mountinfo",
+		device, device, device);
 }
 
 int demo_remove(bool delete_files, struct error *err)

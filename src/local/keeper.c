@@ -21,9 +21,9 @@ enum {
 
 struct kept {
 	struct program *program;
-	int pidfd;          /* -1 while it does not run */
+	int pidfd; /* -1 while it does not run */
 	int64_t started_ms;
-	int64_t next_ms;    /* when to start it, while it does not run */
+	int64_t next_ms; /* when to start it, while it does not run */
 	int pause_ms;
 	struct kept *next;
 };
@@ -74,7 +74,8 @@ static void ended(struct kept *p, int64_t now)
 		p->pause_ms = 0;
 		p->next_ms = now;
 	}
-	log_warn("%s ended; starting it again%s", p->program->name, p->next_ms > now ? " after a pause" : "");
+	log_warn("%s ended; starting it again%s", p->program->name,
+		 p->next_ms > now ? " after a pause" : "");
 }
 
 /* Starts what is due and collects what to wait for; the time to the next start, or -1. */

@@ -60,12 +60,15 @@ static int ensure_box(const json_t *node, const char *name, struct error *err)
 	size_t i;
 	int r;
 
-	json_array_foreach(ips, i, ip)
+	json_array_foreach (ips, i, ip)
 		strv_add(&addresses, json_string_value(ip));
 	if (addresses.count == 0)
-		return error_set(err, EINVAL, "StorageNode %s has no address; set spec.storageNetwork.ips",
+		return error_set(err, EINVAL,
+				 "StorageNode %s has no address; set spec.storageNetwork.ips",
 				 object_name(node));
-	r = box_ensure(&(struct box){ .name = name, .addresses = (const char *const *)addresses.items }, err);
+	r = box_ensure(
+		&(struct box){ .name = name, .addresses = (const char *const *)addresses.items },
+		err);
 	strv_done(&addresses);
 	return r;
 }
@@ -80,11 +83,13 @@ static int api_port(void)
 }
 
 /* The agent's own credentials: a token that is good for this node alone. */
-static int write_credentials(const json_t *node, const char *agent, char **ret_path, struct error *err)
+static int write_credentials(const json_t *node, const char *agent, char **ret_path,
+			     struct error *err)
 {
 	cleanup_free char *token = NULL, *path = state_path("%s.kubeconfig", agent);
 	cleanup_free char *socket = run_path("api.sock");
-	int r = api_token(state_dir(), agent, "agent", jstr(node, "status", "nodeName"), &token, err);
+	int r = api_token(state_dir(), agent, "agent", jstr(node, "status", "nodeName"), &token,
+			  err);
 
 	if (r == 0)
 		r = api_write_kubeconfig(state_dir(), socket, api_port(), token, path, err);
@@ -103,8 +108,8 @@ static int agent_ensure(struct platform *p, const json_t *node, struct error *er
 		r = write_credentials(node, agent, &config, err);
 	if (r < 0)
 		return r;
-	const char *argv[] = { self_path(), "agent",       "--node", key, "--kubeconfig",
-			       config,      "--state-dir", state,    NULL };
+	const char *argv[] = { self_path(), "agent",	   "--node", key, "--kubeconfig",
+			       config,	    "--state-dir", state,    NULL };
 	keeper_add(keeper_of(p), program_new(agent, argv, box));
 	return 0;
 }
@@ -112,7 +117,8 @@ static int agent_ensure(struct platform *p, const json_t *node, struct error *er
 static int agent_remove(struct platform *p, const json_t *node, struct error *err)
 {
 	cleanup_free char *box = box_of(node), *agent = agent_of(node);
-	cleanup_free char *state = state_path("boxes/%s", box), *config = state_path("%s.kubeconfig", agent);
+	cleanup_free char *state = state_path("boxes/%s", box),
+			  *config = state_path("%s.kubeconfig", agent);
 	int r;
 
 	keeper_forget(keeper_of(p), agent);

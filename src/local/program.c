@@ -109,11 +109,15 @@ static void wrapped_argv(const struct program *p, struct strv *ret)
 	cleanup_free char *words = wrap ? xstrdup(wrap) : NULL;
 	char *save = NULL;
 
-	for (char *w = words ? strtok_r(words, " ", &save) : NULL; w; w = strtok_r(NULL, " ", &save))
+	for (char *w = words ? strtok_r(words, " ", &save) : NULL; w;
+	     w = strtok_r(NULL, " ", &save))
 		strv_add(ret, w);
 	for (char **a = p->argv; *a; a++)
 		strv_add(ret, *a);
 }
+
+/* Without it each of a daemon's threads keeps what it freed; daemon_begin takes it out again. */
+static const char *const lean_env[] = { "GLIBC_TUNABLES=glibc.malloc.tcache_count=0", NULL };
 
 int program_start(const struct program *p, pid_t *ret_pid, struct error *err)
 {
@@ -126,20 +130,24 @@ int program_start(const struct program *p, pid_t *ret_pid, struct error *err)
 	int r = 0;
 
 	if (access(forbidden, F_OK) == 0)
-		return error_set(err, ECANCELED, "%s is not started: the instance was taken down; run: quartermaster up",
-				 p->name);
+		return error_set(
+			err, ECANCELED,
+			"%s is not started: the instance was taken down; run: quartermaster up",
+			p->name);
 	if (pid == 0) {
 		r = mkdir_parents(log_dir, 0755, err);
 		if (r == 0 && p->box)
 			r = box_open(p->box, &net, &mnt, err);
 		wrapped_argv(p, &argv);
 		if (r == 0)
-			r = spawn_daemon(&(struct spawn_daemon){ .argv = (const char *const *)argv.items,
-								 .log_path = log,
-								 .netns_fd = net,
-								 .mntns_fd = mnt,
-								 .keep_fd = -1 },
-					 &pid, err);
+			r = spawn_daemon(
+				&(struct spawn_daemon){ .argv = (const char *const *)argv.items,
+							.env = lean_env,
+							.log_path = log,
+							.netns_fd = net,
+							.mntns_fd = mnt,
+							.keep_fd = -1 },
+				&pid, err);
 		strv_done(&argv);
 	}
 	if (r < 0)
@@ -165,5 +173,6 @@ int program_stop(const char *name, int timeout_ms, struct error *err)
 		if (poll(&poll_fd, 1, timeout_ms) > 0)
 			return 0;
 	}
-	return error_set(err, EBUSY, "%s (pid %d) does not end even after SIGKILL", name, program_pid(name));
+	return error_set(err, EBUSY, "%s (pid %d) does not end even after SIGKILL", name,
+			 program_pid(name));
 }

@@ -11,9 +11,9 @@
  * long as it lives. Whoever wants it running looks at the lock, so nothing has to remember it.
  */
 struct program {
-	char *name;         /* "api", "operator", "agent-default-node1" */
-	char **argv;        /* NULL-terminated; QM_WRAP's words come before it */
-	char *box;          /* the box it runs in, or NULL */
+	char *name; /* "api", "operator", "agent-default-node1" */
+	char **argv; /* NULL-terminated; QM_WRAP's words come before it */
+	char *box; /* the box it runs in, or NULL */
 };
 
 /* Copies; argv ended by NULL. */

@@ -24,11 +24,25 @@ static struct program *api_program(void)
 static struct program *operator_program(const struct local_config *c)
 {
 	cleanup_free char *config = state_path("operator.kubeconfig");
-	const char *argv[] = { self_path(),    "operator",	"--kubeconfig", config,
-			       "--platform",   "local",		"--deployment", c->deployment,
-			       "--namespace",  c->ns,		"--type",	c->type,
-			       "--volume-type", c->volume_type, "--overcommit", c->overcommit,
-			       "--reclaim",    c->reclaim,	NULL };
+	const char *argv[] = { self_path(),
+			       "operator",
+			       "--kubeconfig",
+			       config,
+			       "--platform",
+			       "local",
+			       "--deployment",
+			       c->deployment,
+			       "--namespace",
+			       c->ns,
+			       "--type",
+			       c->type,
+			       "--volume-type",
+			       c->volume_type,
+			       "--overcommit",
+			       c->overcommit,
+			       "--reclaim",
+			       c->reclaim,
+			       NULL };
 
 	return program_new("operator", argv, NULL);
 }

@@ -144,7 +144,7 @@ int check_device(const json_t *value, struct error *err)
 
 int check_directory(const json_t *value, struct error *err)
 {
-	static const char *const system[] = { "/dev", "/proc", "/sys", "/run" };
+	static const char *const system[] = { "/dev", "/proc", "/sys", "/run", "/tmp" };
 	const char *path = json_string_value(value);
 	char q[QUOTED_MAX];
 

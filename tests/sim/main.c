@@ -19,7 +19,7 @@ static void usage(void)
 {
 	puts("usage: sim [--seeds N] [--seed BASE] [--trace] [--mutant N]\n"
 	     "Runs N seeded schedules from BASE on; without --seeds, the one of that seed.\n"
-	     "A schedule that fails is run again with its trace. QM_LONG=1 runs 20,000.");
+	     "A schedule that fails is run again with its trace. QM_LONG=1 runs twenty times as many.");
 }
 
 /* The end of a long text. */
@@ -133,7 +133,7 @@ int main(int argc, char **argv)
 	log_init("sim", LOG_LEVEL_ERROR);
 	if (one && count == 0)
 		return run_one(base, mutant, trace);
-	if (getenv("QM_LONG"))
-		count = 20000;
-	return run_many(base, count ? count : 1000, mutant);
+	if (count == 0)
+		count = 1000;
+	return run_many(base, getenv("QM_LONG") ? count * 20 : count, mutant);
 }

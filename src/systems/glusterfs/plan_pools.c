@@ -219,6 +219,14 @@ static void explain_unfit(struct plan_model *m, const struct source *s)
 	const json_t *report = report_of(s);
 	const char *state = jstr(report, "state"), *message = jstr(report, "message");
 
+	if (s->same) {
+		plan_finding(m, s->node->name, s->name, NULL, "Refused",
+			     "%s of node %s is the same %s as %s of node %s, which is on the same "
+			     "machine: name it once",
+			     s->name, s->node->name, s->directory ? "directory" : "device",
+			     s->same->name, s->same->node->name);
+		return;
+	}
 	if (!state) {
 		plan_finding(m, s->node->name, s->name, NULL, "Waiting",
 			     "%s of node %s: its agent has not reported yet", s->name,

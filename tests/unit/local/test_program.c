@@ -11,7 +11,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
 #include <cmocka.h>
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -39,14 +41,14 @@ static int run_child(const char *name)
 }
 
 /* The pid that holds the lock, once it is another than `not`; 0 when the time is over. */
-static pid_t wait_pid(const char *name, pid_t not)
+static pid_t wait_pid(const char *name, pid_t not )
 {
 	int64_t end = clock_mono_ms(&clock_real) + WAIT_MS;
 
 	while (clock_mono_ms(&clock_real) < end) {
 		pid_t pid = program_pid(name);
 
-		if (pid != 0 && pid != not)
+		if (pid != 0 && pid != not )
 			return pid;
 		nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
 	}

@@ -144,6 +144,8 @@ static const struct bad bad[] = {
 	  "spec.directories[0]: the root directory cannot be given to a storage system" },
 	{ NODE "{type: glusterfs, directories: [/proc/x]}",
 	  "spec.directories[0]: \"/proc/x\" lies in /proc, which does not outlive a reboot" },
+	{ NODE "{type: glusterfs, directories: [/tmp/x]}",
+	  "spec.directories[0]: \"/tmp/x\" lies in /tmp, which does not outlive a reboot" },
 	{ NODE "{type: glusterfs, directories: [/a, /a]}",
 	  "spec.directories[1]: \"/a\" stands there already" },
 	{ NODE "{type: glusterfs, directories: [/a/b, /a]}",
