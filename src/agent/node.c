@@ -14,6 +14,7 @@
 #define TROUBLE_MS 15000 /* while something is not as it should be */
 #define REPAIR_MIN_MS 1000
 #define REPAIR_MAX_MS 60000
+#define IDLE_BRICK_MS 10000
 
 /* ---- shared by the loops ------------------------------------------------------------------- */
 void agent_init(struct agent *a)
@@ -138,8 +139,11 @@ static int repair_brick(struct looking *l, const json_t *brick)
 		return (int)(p->next_ms - now);
 	p->next_ms = now + p->delay_ms;
 	p->delay_ms = p->delay_ms * 2 > REPAIR_MAX_MS ? REPAIR_MAX_MS : p->delay_ms * 2;
-	if (!should_run(h, p->pool, jstr(brick, "path")))
+	if (!should_run(h, p->pool, jstr(brick, "path"))) {
+		/* still to be made; once it is, its brick is to be watched soon */
+		p->delay_ms = p->delay_ms > IDLE_BRICK_MS ? IDLE_BRICK_MS : p->delay_ms;
 		return p->delay_ms;
+	}
 	snprintf(step.volume, sizeof(step.volume), "%s", p->pool);
 	snprintf(step.why, sizeof(step.why), "the process of brick %s is gone", jstr(brick, "id"));
 	rc = h->ops->volume_apply(h, &step, &err);
@@ -417,7 +421,7 @@ static void node_keys(const json_t *node, struct reconcile *r, struct strv *keys
 		strv_add_take(keys, object_key(node));
 }
 
-/* A volume that was started or stopped is seen at our bricks of it. */
+/* A pool that starts has brick processes to watch here. */
 static void pool_node(const json_t *pool, struct reconcile *r, struct strv *keys)
 {
 	const struct agent *a = r->app;
@@ -425,7 +429,8 @@ static void pool_node(const json_t *pool, struct reconcile *r, struct strv *keys
 	size_t i;
 
 	json_array_foreach (jget(pool, "spec", "bricks"), i, b)
-		if (streq(jstr(b, "node"), a->node) && keys->count == 0)
+		if (streq(jstr(b, "node"), a->node) && streq(object_namespace(pool), a->ns) &&
+		    keys->count == 0)
 			strv_add_take(keys, xasprintf("%s/%s", a->ns, a->node));
 }
 

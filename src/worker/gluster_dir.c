@@ -101,10 +101,11 @@ static int write_all(glfs_fd_t *fd, const char *text)
 			return n < 0 ? -errno : -EIO;
 		done += (size_t)n;
 	}
-	return glfs_fsync(fd, NULL, NULL) < 0 ? -errno : 0;
+	return 0;
 }
 
-int file_make(glfs_t *fs, glfs_object_t *dir, const char *name, const char *text, struct error *err)
+int file_make(glfs_t *fs, glfs_object_t *dir, const char *name, const char *text, glfs_fd_t **ret,
+	      struct error *err)
 {
 	struct stat st;
 	glfs_fd_t *fd = NULL;
@@ -114,9 +115,20 @@ int file_make(glfs_t *fs, glfs_object_t *dir, const char *name, const char *text
 		return error_errno(err, errno, "cannot make file %s in the pool", name);
 
 	int rc = write_all(fd, text);
+	if (rc < 0) {
+		glfs_close(fd);
+		return error_errno(err, -rc, "cannot write file %s in the pool", name);
+	}
+	*ret = fd;
+	return 0;
+}
+
+int file_keep(glfs_fd_t *fd, struct error *err)
+{
+	int rc = glfs_fsync(fd, NULL, NULL) < 0 ? -errno : 0;
 	if (glfs_close(fd) < 0 && rc == 0)
 		rc = -errno;
-	return rc < 0 ? error_errno(err, -rc, "cannot write file %s in the pool", name) : 0;
+	return rc < 0 ? error_errno(err, -rc, "cannot write a file in the pool") : 0;
 }
 
 int file_get(glfs_t *fs, glfs_object_t *dir, const char *name, struct buf *ret, struct error *err)

@@ -28,9 +28,11 @@ typedef int (*dir_fn)(glfs_object_t *dir, const struct dir_entry *entry, void *u
 		      struct error *err);
 int dir_each(glfs_t *fs, glfs_object_t *dir, dir_fn fn, void *userdata, struct error *err);
 
-/* A new file with that content, durable. -EEXIST: something has that name. */
-int file_make(glfs_t *fs, glfs_object_t *dir, const char *name, const char *text,
+/* A new file with that content, still open. -EEXIST: something has that name. */
+int file_make(glfs_t *fs, glfs_object_t *dir, const char *name, const char *text, glfs_fd_t **ret,
 	      struct error *err);
+/* Closes it when it is on disk, and with it what was made in the pool before: bricks log in order. */
+int file_keep(glfs_fd_t *fd, struct error *err);
 /* A whole small file. */
 int file_get(glfs_t *fs, glfs_object_t *dir, const char *name, struct buf *ret, struct error *err);
 

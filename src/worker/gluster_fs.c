@@ -103,9 +103,12 @@ static int replace_info(struct pool_fs *p, glfs_object_t *dir, const char *file,
 			struct error *err)
 {
 	cleanup_free char *temp = xasprintf("%s.tmp", file);
+	glfs_fd_t *fd;
 	if (glfs_h_unlink(p->fs, dir, temp) < 0 && errno != ENOENT)
 		return error_errno(err, errno, "cannot remove file %s in the pool", temp);
-	int rc = file_make(p->fs, dir, temp, text, err);
+	int rc = file_make(p->fs, dir, temp, text, &fd, err);
+	if (rc == 0)
+		rc = file_keep(fd, err);
 	if (rc < 0)
 		return rc;
 	if (glfs_h_rename(p->fs, dir, temp, dir, file) < 0)
@@ -113,38 +116,45 @@ static int replace_info(struct pool_fs *p, glfs_object_t *dir, const char *file,
 	return 0;
 }
 
-/*
- * A new info file is written under its own name: until the caller has recorded the volume, a torn
- * file is completed by the retry, and that spares a rename. One that is there is replaced.
- */
-static int write_info(struct pool_fs *p, const char *name, int64_t size, struct error *err)
+static char *info_text(const char *name, int64_t size)
 {
 	char first[3], second[3];
+	volume_hash(name, first, second);
+	return xasprintf("{\"size\": %lld, \"path_prefix\": \"" PREFIX "/%s/%s\"}", (long long)size,
+			 first, second);
+}
+
+static int make_volume_dir(struct pool_fs *p, const char *name, struct error *err)
+{
+	cleanup_object glfs_object_t *parent = NULL, *dir = NULL;
+	int rc = leaf_dir(p, &p->volumes, name, true, &parent, err);
+	return rc < 0 ? rc : dir_make(p->fs, parent, name, &dir, err);
+}
+
+/*
+ * A new info file is written under its own name: until the caller has recorded the volume, a torn
+ * file is completed by the retry, and that spares a rename. One that is there is replaced. It
+ * comes first and is synced last: then the directory is on disk as well.
+ */
+static int create_once(struct pool_fs *p, const char *name, int64_t size, struct error *err)
+{
+	cleanup_free char *file = xasprintf("%s.json", name), *text = info_text(name, size);
 	cleanup_object glfs_object_t *dir = NULL;
+	glfs_fd_t *info = NULL;
+	struct error made = ERROR_INIT;
 	int rc = leaf_dir(p, &p->info, name, true, &dir, err);
 	if (rc < 0)
 		return rc;
+	rc = file_make(p->fs, dir, file, text, &info, &made);
+	if (rc < 0 && rc != -EEXIST)
+		return error_set(err, -rc, "%s", made.message);
 
-	volume_hash(name, first, second);
-	cleanup_free char *file = xasprintf("%s.json", name);
-	cleanup_free char *text =
-		xasprintf("{\"size\": %lld, \"path_prefix\": \"" PREFIX "/%s/%s\"}",
-			  (long long)size, first, second);
-	struct error exists = ERROR_INIT;
-	rc = file_make(p->fs, dir, file, text, &exists);
-	if (rc == -EEXIST)
-		return replace_info(p, dir, file, text, err);
-	return rc < 0 ? error_set(err, -rc, "%s", exists.message) : 0;
-}
-
-static int create_once(struct pool_fs *p, const char *name, int64_t size, struct error *err)
-{
-	int rc = write_info(p, name, size, err);
-	if (rc < 0)
-		return rc;
-	cleanup_object glfs_object_t *parent = NULL, *dir = NULL;
-	rc = leaf_dir(p, &p->volumes, name, true, &parent, err);
-	return rc < 0 ? rc : dir_make(p->fs, parent, name, &dir, err);
+	rc = make_volume_dir(p, name, err);
+	if (rc == 0)
+		return info ? file_keep(info, err) : replace_info(p, dir, file, text, err);
+	if (info)
+		glfs_close(info);
+	return rc;
 }
 
 int pool_fs_create(struct pool_fs *p, const char *name, int64_t size, struct error *err)

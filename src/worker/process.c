@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/process.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -77,34 +78,43 @@ int process_start(const char *program, const char *log_dir, const struct worker_
 	return 0;
 }
 
-void process_kill(struct process *p)
+void process_list_add(struct process_list *l, struct process *p, int grace_ms)
 {
-	kill(-p->pid, SIGKILL);
+	l->items = xrealloc(l->items, (l->count + 1) * sizeof(*l->items));
+	l->items[l->count++] = (struct process_end){
+		.pid = p->pid,
+		.kill_at = clock_mono_ms(&clock_real) + grace_ms,
+	};
 	close(p->fd);
 	p->fd = -1;
-}
-
-void process_list_add(struct process_list *l, const struct process *p)
-{
-	l->pids = xrealloc(l->pids, (l->count + 1) * sizeof(*l->pids));
-	l->pids[l->count++] = p->pid;
+	process_list_reap(l);
 }
 
 bool process_list_reap(struct process_list *l)
 {
+	int64_t now = clock_mono_ms(&clock_real);
 	for (size_t i = 0; i < l->count;) {
-		if (waitpid(l->pids[i], NULL, WNOHANG) == 0)
+		struct process_end *e = &l->items[i];
+		if (now >= e->kill_at) {
+			kill(-e->pid, SIGKILL);
+			e->kill_at = INT64_MAX;
+		}
+		if (waitpid(e->pid, NULL, WNOHANG) == 0)
 			i++;
 		else
-			l->pids[i] = l->pids[--l->count];
+			*e = l->items[--l->count];
 	}
 	return l->count > 0;
 }
 
 void process_list_done(struct process_list *l)
 {
-	for (int i = 0; i < 100 && process_list_reap(l); i++)
+	int64_t last = clock_mono_ms(&clock_real);
+	for (size_t i = 0; i < l->count; i++)
+		if (l->items[i].kill_at != INT64_MAX && l->items[i].kill_at > last)
+			last = l->items[i].kill_at;
+	while (process_list_reap(l) && clock_mono_ms(&clock_real) < last + 1000)
 		poll(NULL, 0, 10);
-	free(l->pids);
+	free(l->items);
 	*l = (struct process_list){ 0 };
 }

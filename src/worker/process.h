@@ -13,15 +13,18 @@ struct process {
 };
 int process_start(const char *program, const char *log_dir, const struct worker_pool *pool,
 		  struct process *ret, struct error *err);
-/* Kills it and closes the socket; it still has to be reaped. */
-void process_kill(struct process *p);
 
-/* Killed processes: one that hangs in the kernel cannot be reaped at once, and nobody waits for it. */
+/* Processes on their way out: one that hangs in the kernel cannot be reaped at once, and nobody waits for it. */
+struct process_end {
+	pid_t pid;
+	int64_t kill_at; /* mono ms */
+};
 struct process_list {
-	pid_t *pids;
+	struct process_end *items;
 	size_t count;
 };
-void process_list_add(struct process_list *l, const struct process *p);
-/* Reaps those that have ended; true while some are left. */
+/* Closes the socket, on which the process ends by itself; it is killed after grace_ms, with 0 at once. */
+void process_list_add(struct process_list *l, struct process *p, int grace_ms);
+/* Reaps those that have ended and kills those whose time is up; true while some are left. */
 bool process_list_reap(struct process_list *l);
 void process_list_done(struct process_list *l);

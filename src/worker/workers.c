@@ -19,11 +19,13 @@
 #define MAX_WORKERS 8
 #define IDLE_MS 30000
 #define DEADLINE_MS 30000
+#define END_MS 10000 /* for a worker to end by itself */
 #define STACK_SIZE (256 * 1024)
 
 /* A call that waits for its answer; lives on the caller's stack. */
 struct call {
 	struct call *next;
+	pthread_cond_t wake; /* its own: an answer wakes only whom it is for */
 	int64_t id;
 	bool done;
 	int rc;
@@ -46,9 +48,9 @@ struct worker_manager {
 	char *program, *log_dir;
 	int max, idle_ms, deadline_ms;
 	pthread_mutex_t lock;
-	pthread_cond_t changed; /* a call is done, or a place is free */
+	pthread_cond_t changed; /* a place may be free */
 	struct worker *workers;
-	struct process_list ending; /* killed, not yet reaped */
+	struct process_list ending; /* not yet reaped */
 	int64_t next_id;
 	bool stop;
 	int wake_fd;
@@ -75,6 +77,7 @@ static void finish_call(struct worker_manager *m, struct call *c, int rc, const 
 	c->done = true;
 	if (rc < 0)
 		error_set(&c->error, -rc, "%s", message);
+	pthread_cond_signal(&c->wake);
 	pthread_cond_broadcast(&m->changed);
 }
 
@@ -91,8 +94,8 @@ static void end_worker(struct worker_manager *m, struct worker *w, int rc, const
 		w->calls = c->next;
 		finish_call(m, c, rc, message);
 	}
-	process_kill(&w->process);
-	process_list_add(&m->ending, &w->process);
+	/* one that is not needed ends by itself; one that fails may hang */
+	process_list_add(&m->ending, &w->process, rc == -ECANCELED ? END_MS : 0);
 	buf_done(&w->in);
 	free(w->pool);
 	free(w);
@@ -129,10 +132,19 @@ static struct worker *find_worker(struct worker_manager *m, const char *pool)
 	return NULL;
 }
 
-static int wait_until(struct worker_manager *m, int64_t deadline)
+static int wait_until(struct worker_manager *m, pthread_cond_t *cond, int64_t deadline)
 {
 	struct timespec ts = { .tv_sec = deadline / 1000, .tv_nsec = deadline % 1000 * 1000000 };
-	return pthread_cond_timedwait(&m->changed, &m->lock, &ts);
+	return pthread_cond_timedwait(cond, &m->lock, &ts);
+}
+
+static void monotonic_cond(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
 }
 
 static int start_worker(struct worker_manager *m, const struct worker_pool *pool,
@@ -167,15 +179,15 @@ static int get_worker(struct worker_manager *m, const struct worker_pool *pool, 
 			return start_worker(m, pool, ret, err);
 		if (idle)
 			end_worker(m, idle, -ECANCELED, "ended to make room");
-		else if (wait_until(m, deadline) == ETIMEDOUT)
+		else if (wait_until(m, &m->changed, deadline) == ETIMEDOUT)
 			return error_set(err, EBUSY,
 					 "pool %s has to wait: all %d gluster workers are at work",
 					 pool->name, m->max);
 	}
 }
 
-static int send_request(struct worker_manager *m, struct worker *w, struct call *c, json_t *request,
-			struct error *err)
+/* From here on the call is the worker's: it ends with an answer, or with the worker. */
+static void send_request(struct worker_manager *m, struct worker *w, struct call *c, json_t *request)
 {
 	c->id = ++m->next_id;
 	json_object_set_new(request, "id", json_integer(c->id));
@@ -183,18 +195,18 @@ static int send_request(struct worker_manager *m, struct worker *w, struct call 
 	size_t len = strlen(text);
 	text[len++] = '\n'; /* in place of the NUL */
 
+	c->next = w->calls;
+	w->calls = c;
 	/* never blocks: a worker that has stopped reading is one that hangs */
 	ssize_t n = send(w->process.fd, text, len, MSG_NOSIGNAL | MSG_DONTWAIT);
-	if (n != (ssize_t)len) {
+	/* one that has ended may have said why: the reader finds out */
+	if (n != (ssize_t)len && !(n < 0 && (errno == EPIPE || errno == ECONNRESET))) {
 		cleanup_free char *message =
 			xasprintf("the worker of pool %s took no request", w->pool);
 		end_worker(m, w, -EAGAIN, message);
-		return error_set(err, EAGAIN, "%s; it is started again", message);
+		return;
 	}
-	c->next = w->calls;
-	w->calls = c;
 	wake(m);
-	return 0;
 }
 
 static void hung(struct worker_manager *m, const char *pool, const struct call *c)
@@ -222,19 +234,20 @@ static int call_worker(struct workers *base, const struct worker_pool *pool, jso
 	struct worker *w;
 	int64_t deadline = now_ms() + m->deadline_ms;
 
+	monotonic_cond(&c.wake);
 	pthread_mutex_lock(&m->lock);
 	int rc = get_worker(m, pool, deadline, &w, err);
-	if (rc == 0)
-		rc = send_request(m, w, &c, request, err);
 	if (rc == 0) {
+		send_request(m, w, &c, request);
 		while (!c.done)
-			if (wait_until(m, deadline) == ETIMEDOUT && !c.done)
+			if (wait_until(m, &c.wake, deadline) == ETIMEDOUT && !c.done)
 				hung(m, pool->name, &c);
 		rc = c.rc;
 		if (rc < 0 && err)
 			*err = c.error;
 	}
 	pthread_mutex_unlock(&m->lock);
+	pthread_cond_destroy(&c.wake);
 
 	json_decref(request);
 	if (rc >= 0 && ret) {
@@ -442,11 +455,7 @@ int workers_start(const struct workers_options *options, struct workers **ret, s
 	m->deadline_ms = options->deadline_ms > 0 ? options->deadline_ms : DEADLINE_MS;
 	m->wake_fd = fd;
 	pthread_mutex_init(&m->lock, NULL);
-	pthread_condattr_t attr;
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&m->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	monotonic_cond(&m->changed);
 
 	pthread_attr_t thread_attr;
 	pthread_attr_init(&thread_attr);

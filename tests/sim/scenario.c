@@ -297,7 +297,7 @@ static void setup(struct scenario *s, uint64_t seed, enum mutant mutant, FILE *t
 	sim = sim_of(s);
 	machines_init(&s->model, &s->world);
 	s->model.agent_setup = agent_proc_setup;
-	s->world.rates = (struct fault_rates){ (int)sim_below(sim, 500), (int)sim_below(sim, 50),
+	s->world.rates = (struct fault_rates){ (int)sim_below(sim, 800), (int)sim_below(sim, 80),
 					       (int)sim_below(sim, 300),
 					       focuses[sim_below(sim, ARRAY_SIZE(focuses))] };
 	layout = sim_below(sim, ARRAY_SIZE(layouts));

@@ -176,6 +176,34 @@ static void unfit_is_explained(void **state)
 	plan_output_done(&out);
 }
 
+static void set_machine(json_t *node, const char *machine, const char *boot, const char *number)
+{
+	jset(node, json_string(machine), "status", "agent", "machineId");
+	jset(node, json_string(boot), "status", "agent", "bootId");
+	jset(json_array_get(jget(node, "status", "agent", "devices"), 0), json_string(number),
+	     "majorMinor");
+}
+
+/* Nodes of one machine cannot share a device; machines from one image are still two machines. */
+static void device_of_two_nodes(void **state)
+{
+	cleanup_json json_t *nodes = cluster(3, 1);
+	set_machine(json_array_get(nodes, 0), "m", "b1", "7:1");
+	set_machine(json_array_get(nodes, 1), "m", "b1", "7:1");
+	set_machine(json_array_get(nodes, 2), "m", "b1", "7:2");
+	struct plan_output out = plan("replicate:3", nodes, NULL, NULL);
+	assert_int_equal(json_array_size(out.pools), 0);
+	const json_t *f = finding_of(&out, "Refused");
+	assert_string_equal(jstr(f, "node"), "n2");
+	assert_non_null(strstr(jstr(f, "message"), "of node n1"));
+	plan_output_done(&out);
+
+	set_machine(json_array_get(nodes, 1), "m", "b2", "7:1");
+	out = plan("replicate:3", nodes, NULL, NULL);
+	assert_int_equal(json_array_size(out.pools), 1);
+	plan_output_done(&out);
+}
+
 /* ---- editing ---------------------------------------------------------------------------------- */
 
 static void removed_device_is_replaced(void **state)
@@ -417,6 +445,7 @@ int main(void)
 		cmocka_unit_test(directories_are_bricks),
 		cmocka_unit_test(clusters_do_not_mix),
 		cmocka_unit_test(unfit_is_explained),
+		cmocka_unit_test(device_of_two_nodes),
 		cmocka_unit_test(removed_device_is_replaced),
 		cmocka_unit_test(held_where_nothing_can_take_its_place),
 		cmocka_unit_test(empty_pool_is_given_up),
