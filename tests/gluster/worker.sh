@@ -93,19 +93,6 @@ ok "killed in the middle of a create, the retry completes it"
 
 # ---- idle, and how many -----------------------------------------------------------------------
 workers_alive() { lab_pids "${LAB_BOXES[1]}" | while read -r p; do tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | grep -c 'qm-gluster --pool'; done | grep -c 1; }
-<<<<<<< Updated upstream
-=======
-<<<<<<< HEAD
-are_alive() { [ "$(workers_alive)" = "$1" ]; }
-(printf '%s\n' "create a pvc-idle 5" "create b pvc-idle 5" "sleep 16000") | driver 8 4000 >/dev/null &
-pid=$!
-until_true 15 are_alive 2
-ok "two workers for two pools"
-until_true 15 are_alive 0
-ok "none after the idle time"
-wait $pid
-=======
->>>>>>> Stashed changes
 alive() { [ "$(workers_alive)" = "$1" ]; }
 (printf '%s\n' "create a pvc-idle 5" "create b pvc-idle 5" "sleep 12000") | driver 8 4000 >/dev/null &
 until_true 20 alive 2
@@ -114,10 +101,6 @@ until_true 20 alive 0
 none=$(workers_alive)
 wait $!
 is "$two $none" "2 0" "two workers for two pools, none after the idle time"
-<<<<<<< Updated upstream
-=======
->>>>>>> main
->>>>>>> Stashed changes
 
 # ---- speed ------------------------------------------------------------------------------------
 for t in 1 8; do
