@@ -115,6 +115,7 @@ static void replace_brick(struct plan_model *m, struct plan_pool *p, size_t inde
 	pool_change(m, p, xasprintf("%s", why));
 	s->pool = p;
 	s->taken = true;
+	json_array_append(m->replaced, old);
 	json_array_set_new(bricks, index, brick_json(s, jbool(old, "arbiter")));
 }
 
