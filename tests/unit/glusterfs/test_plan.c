@@ -269,6 +269,13 @@ static void held_where_nothing_can_take_its_place(void **state)
 	assert_true(uses(pool_at(&out, 0), "n4", "/dev/vdc"));
 	assert_false(uses(pool_at(&out, 0), "n3", NULL));
 	plan_output_done(&out);
+
+	/* also in a pool that a person deleted: its volumes live on */
+	jset(json_array_get(pools, 0), json_string("2026-01-01T00:00:00Z"), "metadata",
+	     "deletionTimestamp");
+	out = plan("replicate:3", nodes, pools, volumes);
+	assert_true(uses(pool_at(&out, 0), "n4", "/dev/vdc"));
+	plan_output_done(&out);
 }
 
 static void empty_pool_is_given_up(void **state)
