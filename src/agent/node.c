@@ -111,17 +111,21 @@ static struct repair *repair_of(struct agent_state *s, const char *pool)
 	return &s->repairs[s->repair_count++];
 }
 
-/* Is it a brick of a started volume? Only then its process ought to run. */
-static bool should_run(struct node_host *h, const char *pool, const char *path)
+/* Is it a brick of a volume? Only then its process ought to run. What the leader reports saves asking gluster. */
+static bool should_run(struct looking *l, const char *pool, const char *id)
 {
-	struct gluster_volume v cleanup_with(gluster_volume_done) = { 0 };
-	bool part = false;
+	cleanup_json json_t *o = reader_get(l->r->cache, &KIND_STORAGEPOOL, l->agent->ns, pool);
+	const char *phase = jstr(o, "status", "phase");
+	const json_t *b;
+	size_t i;
 
-	if (h->ops->volume_get(h, pool, false, &v, NULL) < 0 || v.state != VOLUME_STARTED)
+	if (!phase || streq(phase, "Creating") || streq(phase, "Deleted") ||
+	    (object_deleting(o) && object_annotation(o, POOL_ANNOTATION_EMPTY)))
 		return false;
-	for (size_t i = 0; i < v.brick_count; i++)
-		part |= streq(v.bricks[i].path, path);
-	return part;
+	json_array_foreach (jget(o, "status", "bricks"), i, b)
+		if (streq(jstr(b, "id"), id))
+			return true;
+	return false;
 }
 
 /* Returns when to look again, 0: no need. */
@@ -134,12 +138,12 @@ static int repair_brick(struct looking *l, const json_t *brick)
 	struct error err = ERROR_INIT;
 	int rc;
 
+	if (!should_run(l, p->pool, jstr(brick, "id")))
+		return 0;
 	if (now < p->next_ms)
 		return (int)(p->next_ms - now);
 	p->next_ms = now + p->delay_ms;
 	p->delay_ms = p->delay_ms * 2 > REPAIR_MAX_MS ? REPAIR_MAX_MS : p->delay_ms * 2;
-	if (!should_run(h, p->pool, jstr(brick, "path")))
-		return p->delay_ms;
 	snprintf(step.volume, sizeof(step.volume), "%s", p->pool);
 	snprintf(step.why, sizeof(step.why), "the process of brick %s is gone", jstr(brick, "id"));
 	rc = h->ops->volume_apply(h, &step, &err);
@@ -344,13 +348,33 @@ static int look(struct looking *l)
 	return 0;
 }
 
+/*
+ * A node in maintenance leaves the lead to others, who can act; but once only, since there may be
+ * none, unless it cannot act at all.
+ */
+static void leave_lead(struct looking *l)
+{
+	struct agent_state *s = l->agent->state;
+
+	if (!l->maintenance) {
+		s->left_lead = false;
+		return;
+	}
+	if ((s->left_lead && jbool(s->report, "glusterd", "running")) || !l->agent->yield)
+		return;
+	s->left_lead = true;
+	if (agent_leads(l->agent, l->node))
+		l->agent->yield(l->agent);
+}
+
 /* Once for each full look, and each time the lead comes, is enough: who joins or leaves stands in the plan. */
 static int lead_peers(struct looking *l)
 {
 	struct agent_state *s = l->agent->state;
 	int rc;
 
-	if (!l->plan || l->maintenance || !jbool(s->report, "glusterd", "running"))
+	leave_lead(l);
+	if (!l->plan || !jbool(s->report, "glusterd", "running"))
 		return 0;
 	if (!agent_leads(l->agent, l->node)) {
 		s->peers_done = false;
@@ -417,7 +441,7 @@ static void node_keys(const json_t *node, struct reconcile *r, struct strv *keys
 		strv_add_take(keys, object_key(node));
 }
 
-/* A volume that was started or stopped is seen at our bricks of it. */
+/* A pool that starts has brick processes to watch here. */
 static void pool_node(const json_t *pool, struct reconcile *r, struct strv *keys)
 {
 	const struct agent *a = r->app;
@@ -425,7 +449,8 @@ static void pool_node(const json_t *pool, struct reconcile *r, struct strv *keys
 	size_t i;
 
 	json_array_foreach (jget(pool, "spec", "bricks"), i, b)
-		if (streq(jstr(b, "node"), a->node) && keys->count == 0)
+		if (streq(jstr(b, "node"), a->node) && streq(object_namespace(pool), a->ns) &&
+		    keys->count == 0)
 			strv_add_take(keys, xasprintf("%s/%s", a->ns, a->node));
 }
 

@@ -161,6 +161,11 @@ static int run(struct operator_options *o, struct error *err)
 		rc = platform_local_new(&o->platform, err);
 	if (rc < 0)
 		return rc;
+	/* the lock makes us the only one of this instance, so a lease of a former life is ours */
+	char host[64] = "?";
+	gethostname(host, sizeof(host) - 1);
+	cleanup_free char *identity = xasprintf("%s:%s", host, run_dir());
+	o->identity = identity;
 	o->worker_log_dir = logs;
 	rc = operator_run(o, err);
 	platform_local_free(o->platform);

@@ -36,14 +36,23 @@ bool operator_mark(const struct kind *kind, const json_t *object)
 	return kind == &KIND_PV && !pv_is_taken(object);
 }
 
-void operator_project(const struct kind *kind, json_t *object)
+/* Keys of an object that no loop reads from a cache, whatever its kind. */
+static void cut_metadata(json_t *meta)
 {
-	json_t *meta = jget(object, "metadata");
-
-	json_object_del(meta, "managedFields");
-	json_object_del(meta, "ownerReferences");
+	static const char *const unread[] = { "managedFields",	   "ownerReferences",
+					      "creationTimestamp", "generation",
+					      "generateName",	   "selfLink" };
+	for (size_t i = 0; i < ARRAY_SIZE(unread); i++)
+		json_object_del(meta, unread[i]);
 	json_object_del(jget(meta, "annotations"),
 			"kubectl.kubernetes.io/last-applied-configuration");
+}
+
+void operator_project(const struct kind *kind, json_t *object)
+{
+	cut_metadata(jget(object, "metadata"));
+	json_object_del(object, "kind");
+	json_object_del(object, "apiVersion");
 	if (kind == &KIND_STORAGENODE || kind == &KIND_STORAGESTATUS)
 		cut_to_metadata(object);
 	else if (kind == &KIND_PV)

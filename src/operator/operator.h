@@ -86,6 +86,9 @@ struct operator_options {
 	double overcommit;
 	bool binder;
 	struct platform *platform;
+	/* Who we are for the lease. Where a lock sees to it that there is only one of us, the same in every
+	 * life: then a restarted operator goes on at once. NULL: another one each time. */
+	const char *identity;
 	const char *worker_program; /* qm-gluster */
 	const char *worker_log_dir;
 };

@@ -7,8 +7,8 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <string.h>
 #include <stdatomic.h>
+#include <string.h>
 
 /* A running operator: its own connections for the loops and for the lease. */
 struct process {
@@ -48,12 +48,17 @@ static int connect_api(struct process *p, const struct operator_options *o, stru
 	return rc < 0 ? rc : kube_connect(&p->config, &p->lease_kube, err);
 }
 
-static int start_lease(struct process *p, struct error *err)
+static char *one_time_identity(void)
 {
 	char host[64] = "?", unique[UUID_TEXT_MAX];
 	gethostname(host, sizeof(host) - 1);
+	return xasprintf("%s_%d_%s", host, (int)getpid(), uuid_text(unique));
+}
+
+static int start_lease(struct process *p, const struct operator_options *o, struct error *err)
+{
 	cleanup_free char *name = xasprintf("operator-%s", p->op.deployment);
-	cleanup_free char *identity = xasprintf("%s_%d_%s", host, (int)getpid(), uuid_text(unique));
+	cleanup_free char *identity = o->identity ? xstrdup(o->identity) : one_time_identity();
 	struct lease_options options = {
 		.kube = p->lease_kube,
 		.ns = p->op.ns,
@@ -74,7 +79,7 @@ static int start(struct process *p, const struct operator_options *o, struct err
 	if (rc == 0)
 		rc = workers_start(&workers, &p->op.workers, err);
 	if (rc == 0)
-		rc = start_lease(p, err);
+		rc = start_lease(p, o, err);
 	if (rc < 0)
 		return rc;
 	struct runner_options options = {

@@ -186,8 +186,8 @@ static int get_worker(struct worker_manager *m, const struct worker_pool *pool, 
 	}
 }
 
-static int send_request(struct worker_manager *m, struct worker *w, struct call *c, json_t *request,
-			struct error *err)
+/* From here on the call is the worker's: it ends with an answer, or with the worker. */
+static void send_request(struct worker_manager *m, struct worker *w, struct call *c, json_t *request)
 {
 	c->id = ++m->next_id;
 	json_object_set_new(request, "id", json_integer(c->id));
@@ -195,18 +195,18 @@ static int send_request(struct worker_manager *m, struct worker *w, struct call 
 	size_t len = strlen(text);
 	text[len++] = '\n'; /* in place of the NUL */
 
+	c->next = w->calls;
+	w->calls = c;
 	/* never blocks: a worker that has stopped reading is one that hangs */
 	ssize_t n = send(w->process.fd, text, len, MSG_NOSIGNAL | MSG_DONTWAIT);
-	if (n != (ssize_t)len) {
+	/* one that has ended may have said why: the reader finds out */
+	if (n != (ssize_t)len && !(n < 0 && (errno == EPIPE || errno == ECONNRESET))) {
 		cleanup_free char *message =
 			xasprintf("the worker of pool %s took no request", w->pool);
 		end_worker(m, w, -EAGAIN, message);
-		return error_set(err, EAGAIN, "%s; it is started again", message);
+		return;
 	}
-	c->next = w->calls;
-	w->calls = c;
 	wake(m);
-	return 0;
 }
 
 static void hung(struct worker_manager *m, const char *pool, const struct call *c)
@@ -237,9 +237,8 @@ static int call_worker(struct workers *base, const struct worker_pool *pool, jso
 	monotonic_cond(&c.wake);
 	pthread_mutex_lock(&m->lock);
 	int rc = get_worker(m, pool, deadline, &w, err);
-	if (rc == 0)
-		rc = send_request(m, w, &c, request, err);
 	if (rc == 0) {
+		send_request(m, w, &c, request);
 		while (!c.done)
 			if (wait_until(m, &c.wake, deadline) == ETIMEDOUT && !c.done)
 				hung(m, pool->name, &c);

@@ -8,6 +8,7 @@ BUILD=$(realpath "${1:-${QM_BUILD:-build}}")
 . tests/gluster/lib.sh
 driver=$BUILD/tests/unit/agent/agent-driver
 NODES=4
+LINK=/dev/shm/${LAB##*/}.link
 declare -A DEV AGENT BRICKS
 
 export KUBECONFIG=$LAB/api/admin.kubeconfig
@@ -22,9 +23,13 @@ api_up() {
 	disown $API
 	until_true 10 test -s "$KUBECONFIG"
 }
+# exec: the pid kept is the agent's own, which is to be killed later
 agent_up() {
-	QM_RUN_DIR=$LAB/box$1/qm in_box "$1" "$driver" agent --node "default/n$1" --kubeconfig "$KUBECONFIG" \
-		--state-dir "$LAB/box$1/state" >> "$LAB/agent$1.log" 2>&1 &
+	(
+		export QM_RUN_DIR=$LAB/box$1/qm
+		exec nsenter --net="/proc/${LAB_BOXES[$1]}/ns/net" --mount="/proc/${LAB_BOXES[$1]}/ns/mnt" -- \
+			"$driver" agent --node "default/n$1" --kubeconfig "$KUBECONFIG" --state-dir "$LAB/box$1/state"
+	) >> "$LAB/agent$1.log" 2>&1 &
 	AGENT[$1]=$!
 	disown "${AGENT[$1]}"
 }
@@ -76,7 +81,7 @@ brick_back() { local pid; pid=$(volume_pids "$1" "$2" 2> /dev/null) && [ -n "$pi
 mounted_at() { [ -n "$(find "$LAB/mnt" -maxdepth 1 -name 'f*' -print -quit)" ]; }
 sums() { in_box 1 sh -c "cd $LAB/mnt && sha256sum f* | sha256sum"; }
 shutdown_agents() { for i in "${!AGENT[@]}"; do kill -9 "${AGENT[$i]}" 2> /dev/null; done; kill -9 "$API" 2> /dev/null; }
-trap 'shutdown_agents; lab_down' EXIT
+trap 'shutdown_agents; rm -f "$LINK"*; lab_down' EXIT
 
 lab_up $NODES
 api_up
@@ -85,17 +90,20 @@ for i in $(seq $NODES); do
 	loop_make "d$i" 1100M
 	DEV[$i]=$REPLY
 	mkdir -p "$LAB/box$i/dir"
-	node_up "$i" "[\"$REPLY\"]" "[\"$LAB/box$i/dir\"]"
+	ln -s "$REPLY" "$LINK$i"
+	node_up "$i" "[\"$REPLY\", \"$LINK$i\"]" "[\"$LAB/box$i/dir\"]"
 done
 running() { has storagenode "n$1" .status.agent.glusterd.running true; }
-until_true 30 running 4 && until_true 10 running 1
+until_true 60 running 4 && until_true 30 running 1
 ok "agents start glusterd and report"
 is "$(get storagenode n1 '.status.agent.devices[0] | .state + " " + .majorMinor')" \
 	"Available $(stat -c '%Hr:%Lr' "${DEV[1]}")" "the device is reported as available"
+is "$(get storagenode n1 '.status.agent.devices[1] | .state + " " + .reason')" "Refused Duplicate" \
+	"the same device under another name is refused"
 
 for i in 1 2 3 4; do brick "$i" "b-00000000000$i" "${DEV[$i]}" p-1; orders "$i"; done
 prepared() { ready 1 b-000000000001 && ready 2 b-000000000002 && ready 3 b-000000000003 && ready 4 b-000000000004; }
-until_true 30 prepared
+until_true 60 prepared
 ok "bricks are formatted, mounted and marked" || get storagenode n1
 is "$(in_box 1 blkid -p -o value -s UUID "${DEV[1]}")" "$(get storagenode n1 '.status.agent.devices[0].uuid')" \
 	"the recorded UUID is that of the file system"
@@ -111,7 +119,7 @@ before=$(sums)
 
 pid=$(volume_pids 2 p-1)
 kill -9 "$pid"
-until_true 20 brick_back 2 p-1 "$pid"
+until_true 40 brick_back 2 p-1 "$pid"
 ok "a killed brick is started again"
 kill -9 "${AGENT[3]}" "$(in_box 3 cat /run/glusterd.pid)"
 agent_up 3
@@ -168,4 +176,31 @@ patch storagepool p-2 "" '{"metadata": {"annotations": {"quartermaster.storage/e
 gone() { has storagepool p-2 .status.phase Deleted && ! gluster 1 volume info p-2 > /dev/null 2>&1; }
 until_true 30 gone
 ok "once it is known to be empty it is stopped and deleted" || get storagepool p-2
+
+for i in 1 2 3; do
+	BRICKS[$i]=
+	brick "$i" "b-00000000000$i" "${DEV[$i]}" p-1
+	brick "$i" "b-00000000002$i" "$LAB/box$i/dir" p-3
+	[ "$i" = 3 ] && BRICKS[3]= && brick 3 b-000000000023 "$LAB/box3/dir" p-3
+	orders "$i" "[\"b-00000000001$i\"]"
+done
+pool_up p-3 arbiter "1:b-000000000021:$LAB/box1/dir:arbiter" "2:b-000000000022:$LAB/box2/dir" "3:b-000000000023:$LAB/box3/dir"
+until_true 60 online p-3
+ok "a pool with an arbiter comes online" || get storagepool p-3 .status
+is "$(gluster 1 volume info p-3 | sed -n 's/^Brick3: \(.*\) (arbiter)$/\1/p')" \
+	"$(addr 1):$(brick_path 1 b-000000000021 "$LAB/box1/dir")" "its arbiter is the brick that was named"
+
+# node 3 dies for good; the rest lets it go once its brick is gone
+patch storagepool p-3 "" '{"metadata": {"finalizers": ["quartermaster.storage/pool"], "annotations": {"quartermaster.storage/empty": "true"}}}'
+"$driver" delete storagepool default p-3
+gone3() { has storagepool p-3 .status.phase Deleted; }
+until_true 40 gone3
+kill -9 "${AGENT[3]}" "$(in_box 3 cat /run/glusterd.pid)"
+for i in 1 2 4; do
+	patch storagenode "n$i" status "$(jq -nc --arg a "$(addr 3)" --argjson peers "$(for k in 1 2 4; do addr $k; done | jq -R . | jq -sc .)" \
+		'{status: {plan: {peers: $peers, detach: [$a]}}}')"
+done
+detached() { [ "$(gluster 1 pool list | grep -c "$(addr 3)")" = 0 ]; }
+until_true 60 detached
+ok "a node that is down and empty leaves the trusted pool" || gluster 1 pool list
 plan

@@ -297,7 +297,7 @@ static void setup(struct scenario *s, uint64_t seed, enum mutant mutant, FILE *t
 	sim = sim_of(s);
 	machines_init(&s->model, &s->world);
 	s->model.agent_setup = agent_proc_setup;
-	s->world.rates = (struct fault_rates){ (int)sim_below(sim, 500), (int)sim_below(sim, 50),
+	s->world.rates = (struct fault_rates){ (int)sim_below(sim, 800), (int)sim_below(sim, 80),
 					       (int)sim_below(sim, 300),
 					       focuses[sim_below(sim, ARRAY_SIZE(focuses))] };
 	layout = sim_below(sim, ARRAY_SIZE(layouts));
@@ -402,22 +402,20 @@ static void settle(struct scenario *s)
 static void finish(struct scenario *s)
 {
 	struct sim *sim = sim_of(s);
-	char failure[sizeof(sim->failure)];
 
-	memcpy(failure, sim->failure, sizeof(failure));
-	*sim->failure = 0; /* the schedule has to go on for that */
 	sim->trace = NULL;
+	sim->faults = false;
 	for (int i = 0; i < 2; i++)
 		proc_kill(&s->operators[i], -1);
-	for (int i = 0; i < s->node_count; i++)
+	for (int i = 0; i < s->node_count; i++) {
+		s->model.nodes[i].agent_wanted = false;
 		proc_kill(&s->model.nodes[i].agent, -1);
-	sim->faults = false;
-	sim_run_until(sim, sim->now_ms + 200000);
+	}
+	sim_drain(sim);
 	store_watch_stop(s->pool_watch);
 	json_decref(s->pool_sources);
 	machines_done(&s->model);
 	world_done(&s->world);
-	memcpy(sim->failure, failure, sizeof(failure));
 }
 
 void scenario_run(struct scenario *s, uint64_t seed, enum mutant mutant, FILE *trace)

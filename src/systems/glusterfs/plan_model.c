@@ -300,6 +300,63 @@ static void mark_lingering(struct plan_model *m)
 	}
 }
 
+/* ---- one device, two nodes ------------------------------------------------------------------- */
+
+/* By the boot id too: machines that were made from one image may share their machine id. */
+static bool same_machine(const struct plan_node *a, const struct plan_node *b)
+{
+	static const char *const ids[] = { "machineId", "bootId" };
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
+		const char *x = jstr(a->object, "status", "agent", ids[i]);
+		if (!x || !*x || !streq(x, jstr(b->object, "status", "agent", ids[i])))
+			return false;
+	}
+	return true;
+}
+
+static bool same_source(const struct source *a, const struct source *b)
+{
+	static const char *const ids[] = { "majorMinor", "wwn" };
+	const json_t *x = source_report(a->node, a->name), *y = source_report(b->node, b->name);
+
+	if (a->directory || b->directory)
+		return a->directory && b->directory && streq(a->name, b->name);
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
+		if (jstr(x, ids[i]) && streq(jstr(x, ids[i]), jstr(y, ids[i])))
+			return true;
+	return false;
+}
+
+/* Several nodes may be one machine. A device that two of them name goes to the one that has it, else to the first. */
+static void refuse_shared(struct plan_node *a, struct plan_node *b)
+{
+	for (size_t i = 0; i < a->sources_count; i++) {
+		for (size_t j = 0; j < b->sources_count; j++) {
+			struct source *keeps = &a->sources[i], *loses = &b->sources[j];
+			if (keeps->same || loses->same || !same_source(keeps, loses))
+				continue;
+			if (loses->taken && !keeps->taken) {
+				keeps = &b->sources[j];
+				loses = &a->sources[i];
+			}
+			if (loses->taken)
+				continue;
+			loses->same = keeps;
+			loses->fit = false;
+		}
+	}
+}
+
+static void find_shared(struct plan_model *m)
+{
+	for (size_t i = 0; i < m->nodes_count; i++)
+		for (size_t k = i + 1; k < m->nodes_count; k++)
+			if (same_machine(&m->nodes[i], &m->nodes[k]))
+				refuse_shared(&m->nodes[i], &m->nodes[k]);
+}
+
+/* ---- the whole --------------------------------------------------------------------------------- */
+
 static const char *brick_address(struct plan_model *m, const struct plan_node *n)
 {
 	size_t i;
@@ -343,7 +400,9 @@ int model_build(struct plan_model *m, const struct plan_input *in, struct error 
 	size_t i;
 	json_t *o;
 
-	*m = (struct plan_model){ .in = in, .findings = json_array(), .steps = json_array() };
+	*m = (struct plan_model){
+		.in = in, .findings = json_array(), .steps = json_array(), .replaced = json_array()
+	};
 	int rc = volume_type_parse(in->volume_type, &m->type, err);
 	if (rc < 0)
 		return rc;
@@ -363,6 +422,7 @@ int model_build(struct plan_model *m, const struct plan_input *in, struct error 
 	for (size_t p = 0; p < m->pools_count; p++)
 		pool_take_sources(m, &m->pools[p]);
 	mark_lingering(m);
+	find_shared(m);
 	for (size_t n = 0; n < m->nodes_count; n++)
 		node_address(m, &m->nodes[n], brick_address(m, &m->nodes[n]));
 	drop_equal_addresses(m);
@@ -382,4 +442,5 @@ void model_done(struct plan_model *m)
 	free(m->pools);
 	json_decref(m->findings);
 	json_decref(m->steps);
+	json_decref(m->replaced);
 }

@@ -23,6 +23,7 @@ struct source {
 	bool fit; /* the agent says that it can be used */
 	struct plan_pool *pool; /* the pool whose spec names it, NULL: none */
 	bool taken; /* by a pool, or still held by one that it is leaving */
+	const struct source *same; /* another node of the machine names this very device, and has it */
 };
 
 struct plan_node {
@@ -59,6 +60,7 @@ struct plan_model {
 	struct plan_pool *pools;
 	size_t pools_count, pools_cap;
 	json_t *findings, *steps;
+	json_t *replaced; /* bricks that left a spec: sources still take their names from them */
 };
 
 int model_build(struct plan_model *m, const struct plan_input *in, struct error *err);

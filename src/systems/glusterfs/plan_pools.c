@@ -115,6 +115,7 @@ static void replace_brick(struct plan_model *m, struct plan_pool *p, size_t inde
 	pool_change(m, p, xasprintf("%s", why));
 	s->pool = p;
 	s->taken = true;
+	json_array_append(m->replaced, old);
 	json_array_set_new(bricks, index, brick_json(s, jbool(old, "arbiter")));
 }
 
@@ -219,6 +220,14 @@ static void explain_unfit(struct plan_model *m, const struct source *s)
 	const json_t *report = report_of(s);
 	const char *state = jstr(report, "state"), *message = jstr(report, "message");
 
+	if (s->same) {
+		plan_finding(m, s->node->name, s->name, NULL, "Refused",
+			     "%s of node %s is the same %s as %s of node %s, which is on the same "
+			     "machine: name it once",
+			     s->name, s->node->name, s->directory ? "directory" : "device",
+			     s->same->name, s->same->node->name);
+		return;
+	}
 	if (!state) {
 		plan_finding(m, s->node->name, s->name, NULL, "Waiting",
 			     "%s of node %s: its agent has not reported yet", s->name,
@@ -263,7 +272,8 @@ void plan_pools(struct plan_model *m)
 
 	for (size_t i = 0; i < existing; i++) {
 		struct plan_pool *p = &m->pools[i];
-		if (p->deleting || streq(p->action, "delete"))
+		/* one that a person deleted goes on while volumes are in it */
+		if (streq(p->action, "delete") || (p->deleting && is_empty(m, p)))
 			continue;
 		note_prepared(m, p);
 		edit_pool(m, p);

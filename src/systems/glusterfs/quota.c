@@ -23,9 +23,11 @@
 #define DEPTH_MAX 400 /* levels of a tree: each holds a descriptor open */
 #define PROJECT_TRIES 64
 
-static int project_quota(int fd, int cmd, uint32_t id, void *data)
+static int project_quota(int fd, unsigned cmd, uint32_t id, void *data)
 {
-	return syscall(SYS_quotactl_fd, fd, QCMD(cmd, PROJECT_QUOTA), id, data) < 0 ? -errno : 0;
+	unsigned full = cmd << SUBCMDSHIFT | PROJECT_QUOTA; /* QCMD() shifts into an int's sign */
+
+	return syscall(SYS_quotactl_fd, fd, full, id, data) < 0 ? -errno : 0;
 }
 
 /* ---- support ------------------------------------------------------------------------------- */
