@@ -348,13 +348,33 @@ static int look(struct looking *l)
 	return 0;
 }
 
+/*
+ * A node in maintenance leaves the lead to others, who can act; but once only, since there may be
+ * none, unless it cannot act at all.
+ */
+static void leave_lead(struct looking *l)
+{
+	struct agent_state *s = l->agent->state;
+
+	if (!l->maintenance) {
+		s->left_lead = false;
+		return;
+	}
+	if ((s->left_lead && jbool(s->report, "glusterd", "running")) || !l->agent->yield)
+		return;
+	s->left_lead = true;
+	if (agent_leads(l->agent, l->node))
+		l->agent->yield(l->agent);
+}
+
 /* Once for each full look, and each time the lead comes, is enough: who joins or leaves stands in the plan. */
 static int lead_peers(struct looking *l)
 {
 	struct agent_state *s = l->agent->state;
 	int rc;
 
-	if (!l->plan || l->maintenance || !jbool(s->report, "glusterd", "running"))
+	leave_lead(l);
+	if (!l->plan || !jbool(s->report, "glusterd", "running"))
 		return 0;
 	if (!agent_leads(l->agent, l->node)) {
 		s->peers_done = false;

@@ -28,6 +28,7 @@ struct agent_state {
 	int64_t next_full_ms;
 	int64_t numbers_ms; /* when numbers were last written */
 	bool peers_done; /* the trusted pool was seen to be as that plan says */
+	bool left_lead; /* for this maintenance */
 	struct repair *repairs;
 	size_t repair_count;
 	/* pool */

@@ -126,7 +126,9 @@ static int run(struct down *down, struct error *err)
 	progress_begin(&down->step, stdout, "delete data");
 	r = forget(err);
 	if (r == 0)
-		progress_end(&down->step, true, "delete data: nothing is left");
+		progress_end(&down->step, true, "delete data: %s",
+			     demo ? "nothing is left"
+				  : "all is forgotten; your own disks and directories stay as they are");
 	return r;
 }
 

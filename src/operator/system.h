@@ -52,6 +52,7 @@ struct node_memory {
 	char *uid; /* first: struct keyed */
 	char *heartbeat; /* the last that was seen, */
 	int64_t heard_ms; /* and when (our own clock: those of nodes may differ) */
+	int64_t known_ms; /* when we first looked at it */
 	int64_t ensured_ms; /* when the platform was last asked to run its agent; 0: never */
 	int64_t ensured_generation;
 };

@@ -54,6 +54,8 @@ static void note_heartbeat(struct system *s, json_t *node)
 
 	if (!heartbeat)
 		return;
+	if (!m->heartbeat)
+		m->known_ms = now;
 	if (!streq(heartbeat, m->heartbeat)) {
 		bool first = !m->heartbeat;
 		free(m->heartbeat);
@@ -348,12 +350,17 @@ static int end_node(struct system *s, const json_t *node)
 {
 	const json_t *plan = jget(s->plan.node_plans, object_name(node));
 	struct node_memory *m = memory_node(s->op->memory, object_uid(node));
+	int64_t now = clock_mono_ms(s->r->clock);
+	/* since before us, perhaps, but we have waited as long ourselves */
 	bool silent = !jget(node, "status", "agent") ||
-		      (m->heartbeat && clock_mono_ms(s->r->clock) - m->heard_ms >= NODE_OFFLINE_MS);
+		      (m->heartbeat && now - m->heard_ms >= NODE_OFFLINE_MS &&
+		       now - m->known_ms >= NODE_OFFLINE_MS);
 
 	if (json_array_size(jget(plan, "bricks")) ||
-	    (json_array_size(jget(plan, "release")) && !silent))
+	    (json_array_size(jget(plan, "release")) && !silent)) {
+		ensure_agent(s, node); /* its copies are needed until they are elsewhere */
 		return 0;
+	}
 	cleanup_json json_t *seen = for_platform(node);
 	int rc = s->op->platform->ops->agent_remove(s->op->platform, seen, &s->r->error);
 	if (rc > 0)

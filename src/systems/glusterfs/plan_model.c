@@ -400,7 +400,9 @@ int model_build(struct plan_model *m, const struct plan_input *in, struct error 
 	size_t i;
 	json_t *o;
 
-	*m = (struct plan_model){ .in = in, .findings = json_array(), .steps = json_array() };
+	*m = (struct plan_model){
+		.in = in, .findings = json_array(), .steps = json_array(), .replaced = json_array()
+	};
 	int rc = volume_type_parse(in->volume_type, &m->type, err);
 	if (rc < 0)
 		return rc;
@@ -440,4 +442,5 @@ void model_done(struct plan_model *m)
 	free(m->pools);
 	json_decref(m->findings);
 	json_decref(m->steps);
+	json_decref(m->replaced);
 }

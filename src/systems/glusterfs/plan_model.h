@@ -60,6 +60,7 @@ struct plan_model {
 	struct plan_pool *pools;
 	size_t pools_count, pools_cap;
 	json_t *findings, *steps;
+	json_t *replaced; /* bricks that left a spec: sources still take their names from them */
 };
 
 int model_build(struct plan_model *m, const struct plan_input *in, struct error *err);

@@ -115,6 +115,7 @@ static void replace_brick(struct plan_model *m, struct plan_pool *p, size_t inde
 	pool_change(m, p, xasprintf("%s", why));
 	s->pool = p;
 	s->taken = true;
+	json_array_append(m->replaced, old);
 	json_array_set_new(bricks, index, brick_json(s, jbool(old, "arbiter")));
 }
 
@@ -271,7 +272,8 @@ void plan_pools(struct plan_model *m)
 
 	for (size_t i = 0; i < existing; i++) {
 		struct plan_pool *p = &m->pools[i];
-		if (p->deleting || streq(p->action, "delete"))
+		/* one that a person deleted goes on while volumes are in it */
+		if (streq(p->action, "delete") || (p->deleting && is_empty(m, p)))
 			continue;
 		note_prepared(m, p);
 		edit_pool(m, p);

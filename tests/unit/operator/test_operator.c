@@ -340,6 +340,12 @@ static void node_is_held_while_needed(void **state)
 	assert_non_null(strstr(jstr(c, "message"), "gold-1"));
 	assert_non_null(strstr(jstr(c, "message"), "default/c1"));
 
+	/* its machine starts again meanwhile: its copies are still needed */
+	json_object_clear(f->agents);
+	fixture_restart(f);
+	settle(f);
+	assert_non_null(jget(f->agents, "n3"));
+
 	/* another node takes its place */
 	add_node(f, "n4", 4, 1);
 	settle(f);
