@@ -38,7 +38,7 @@ node_up() {
 		apiVersion: "coreos.com/v1", kind: "StorageNode", metadata: {name: $n, namespace: "default"},
 		spec: {type: "glusterfs", storageNetwork: {ips: [$ip]}, devices: $devices, directories: $dirs,
 		       glusterfs: {cluster: "c1", zone: ($z | tonumber)}}}' > "$LAB/node.json"
-	"$driver" create "$LAB/node.json" && patch storagenode "n$1" status "$(jq -n --arg n "box$1" '{status: {nodeName: $n}}')"
+	"$driver" create "$LAB/node.json" && patch storagenode "n$1" status "$(jq -n --arg n "box$1" '{status: {nodeName: $n}}')" || return
 	agent_up "$1"
 }
 # brick NODE ID SOURCE POOL: adds to the node's plan; a source is a device or a directory
@@ -91,7 +91,7 @@ for i in $(seq $NODES); do
 	DEV[$i]=$REPLY
 	mkdir -p "$LAB/box$i/dir"
 	ln -s "$REPLY" "$LINK$i"
-	node_up "$i" "[\"$REPLY\", \"$LINK$i\"]" "[\"$LAB/box$i/dir\"]"
+	node_up "$i" "[\"$REPLY\", \"$LINK$i\"]" "[\"$LAB/box$i/dir\"]" || { echo "Bail out! no node"; exit 1; }
 done
 running() { has storagenode "n$1" .status.agent.glusterd.running true; }
 until_true 60 running 4 && until_true 30 running 1

@@ -9,7 +9,7 @@
 #   ok / is / plan      TAP
 
 set -u
-LAB=$(mktemp -d /tmp/qm-gluster.XXXXXX)
+LAB=$(mktemp -d /var/tmp/qm-gluster.XXXXXX)
 LAB_HUB= LAB_BOXES=() LAB_LOOPS=()
 TAP_N=0 TAP_FAILED=0
 

@@ -29,6 +29,11 @@ cleanup() {
 	rm -rf "$work" "$QM_RUN_DIR" "$mnt"
 }
 trap cleanup EXIT
+if [ -z "${QM_LONG:-}" ]; then
+	skip "the cycle under valgrind" "takes several minutes: ./test --long gluster, or QM_LONG=1 $0"
+	plan
+	exit
+fi
 command -v valgrind > /dev/null || { skip "valgrind cycle" "valgrind is not installed"; plan; exit; }
 if ! ninja -C "$build" tests/valgrind/valgrind-calls.so tests/valgrind/valgrind-serve > "$work/build.log" 2>&1; then
 	[ "$(uname -m)" = x86_64 ] || { skip "valgrind cycle" "its helper is written for x86_64"; plan; exit; }
