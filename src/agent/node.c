@@ -14,7 +14,6 @@
 #define TROUBLE_MS 15000 /* while something is not as it should be */
 #define REPAIR_MIN_MS 1000
 #define REPAIR_MAX_MS 60000
-#define IDLE_BRICK_MS 10000
 
 /* ---- shared by the loops ------------------------------------------------------------------- */
 void agent_init(struct agent *a)
@@ -112,17 +111,21 @@ static struct repair *repair_of(struct agent_state *s, const char *pool)
 	return &s->repairs[s->repair_count++];
 }
 
-/* Is it a brick of a started volume? Only then its process ought to run. */
-static bool should_run(struct node_host *h, const char *pool, const char *path)
+/* Is it a brick of a volume? Only then its process ought to run. What the leader reports saves asking gluster. */
+static bool should_run(struct looking *l, const char *pool, const char *id)
 {
-	struct gluster_volume v cleanup_with(gluster_volume_done) = { 0 };
-	bool part = false;
+	cleanup_json json_t *o = reader_get(l->r->cache, &KIND_STORAGEPOOL, l->agent->ns, pool);
+	const char *phase = jstr(o, "status", "phase");
+	const json_t *b;
+	size_t i;
 
-	if (h->ops->volume_get(h, pool, false, &v, NULL) < 0 || v.state != VOLUME_STARTED)
+	if (!phase || streq(phase, "Creating") || streq(phase, "Deleted") ||
+	    (object_deleting(o) && object_annotation(o, POOL_ANNOTATION_EMPTY)))
 		return false;
-	for (size_t i = 0; i < v.brick_count; i++)
-		part |= streq(v.bricks[i].path, path);
-	return part;
+	json_array_foreach (jget(o, "status", "bricks"), i, b)
+		if (streq(jstr(b, "id"), id))
+			return true;
+	return false;
 }
 
 /* Returns when to look again, 0: no need. */
@@ -135,15 +138,12 @@ static int repair_brick(struct looking *l, const json_t *brick)
 	struct error err = ERROR_INIT;
 	int rc;
 
+	if (!should_run(l, p->pool, jstr(brick, "id")))
+		return 0;
 	if (now < p->next_ms)
 		return (int)(p->next_ms - now);
 	p->next_ms = now + p->delay_ms;
 	p->delay_ms = p->delay_ms * 2 > REPAIR_MAX_MS ? REPAIR_MAX_MS : p->delay_ms * 2;
-	if (!should_run(h, p->pool, jstr(brick, "path"))) {
-		/* still to be made; once it is, its brick is to be watched soon */
-		p->delay_ms = p->delay_ms > IDLE_BRICK_MS ? IDLE_BRICK_MS : p->delay_ms;
-		return p->delay_ms;
-	}
 	snprintf(step.volume, sizeof(step.volume), "%s", p->pool);
 	snprintf(step.why, sizeof(step.why), "the process of brick %s is gone", jstr(brick, "id"));
 	rc = h->ops->volume_apply(h, &step, &err);

@@ -212,8 +212,11 @@ static bool nothing_new(struct pool_work *w)
 	bool same = streq(jstr(m, "nodes"), nodes) && streq(jstr(m, "orders"), orders);
 
 	json_object_set_new(m, "nodes", json_string(nodes));
-	if (!same || left <= 0)
+	if (!same || left <= 0) {
+		/* should this look fail, the next is not to be skipped */
+		json_object_del(m, "next");
 		return false;
+	}
 	w->r->again_ms = (int)left;
 	return true;
 }

@@ -33,7 +33,7 @@ static char *find_loop(const struct stat *file)
 
 	glob("/dev/loop[0-9]*", 0, NULL, &found);
 	for (size_t i = 0; i < found.gl_pathc && !device; i++) {
-		struct loop_info64 info;
+		struct loop_info64 info = { 0 };
 		cleanup_close int fd = open(found.gl_pathv[i], O_RDONLY | O_CLOEXEC);
 
 		if (fd >= 0 && ioctl(fd, LOOP_GET_STATUS64, &info) == 0 &&

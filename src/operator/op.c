@@ -30,10 +30,11 @@ static const char *ns_of(const json_t *object)
 int op_patch(struct reconcile *r, const struct kind *kind, const json_t *object,
 	     const char *subresource, json_t *patch, json_t **ret)
 {
-	cleanup_json json_t *owned = patch, *result = NULL;
+	cleanup_json json_t *result = NULL;
 	jset(patch, json_string(object_version(object)), "metadata", "resourceVersion");
 	int rc = kube_patch(r->kube, kind, ns_of(object), object_name(object), subresource,
 			    KUBE_PATCH_MERGE, patch, &result, &r->error);
+	json_decref(patch);
 	if (rc < 0)
 		return rc;
 	reader_learned(r->cache, kind, result);

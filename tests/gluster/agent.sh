@@ -23,9 +23,13 @@ api_up() {
 	disown $API
 	until_true 10 test -s "$KUBECONFIG"
 }
+# exec: the pid kept is the agent's own, which is to be killed later
 agent_up() {
-	QM_RUN_DIR=$LAB/box$1/qm in_box "$1" "$driver" agent --node "default/n$1" --kubeconfig "$KUBECONFIG" \
-		--state-dir "$LAB/box$1/state" >> "$LAB/agent$1.log" 2>&1 &
+	(
+		export QM_RUN_DIR=$LAB/box$1/qm
+		exec nsenter --net="/proc/${LAB_BOXES[$1]}/ns/net" --mount="/proc/${LAB_BOXES[$1]}/ns/mnt" -- \
+			"$driver" agent --node "default/n$1" --kubeconfig "$KUBECONFIG" --state-dir "$LAB/box$1/state"
+	) >> "$LAB/agent$1.log" 2>&1 &
 	AGENT[$1]=$!
 	disown "${AGENT[$1]}"
 }
@@ -34,7 +38,7 @@ node_up() {
 		apiVersion: "coreos.com/v1", kind: "StorageNode", metadata: {name: $n, namespace: "default"},
 		spec: {type: "glusterfs", storageNetwork: {ips: [$ip]}, devices: $devices, directories: $dirs,
 		       glusterfs: {cluster: "c1", zone: ($z | tonumber)}}}' > "$LAB/node.json"
-	"$driver" create "$LAB/node.json" && patch storagenode "n$1" status "$(jq -n --arg n "box$1" '{status: {nodeName: $n}}')"
+	"$driver" create "$LAB/node.json" && patch storagenode "n$1" status "$(jq -n --arg n "box$1" '{status: {nodeName: $n}}')" || return
 	agent_up "$1"
 }
 # brick NODE ID SOURCE POOL: adds to the node's plan; a source is a device or a directory
@@ -87,7 +91,7 @@ for i in $(seq $NODES); do
 	DEV[$i]=$REPLY
 	mkdir -p "$LAB/box$i/dir"
 	ln -s "$REPLY" "$LINK$i"
-	node_up "$i" "[\"$REPLY\", \"$LINK$i\"]" "[\"$LAB/box$i/dir\"]"
+	node_up "$i" "[\"$REPLY\", \"$LINK$i\"]" "[\"$LAB/box$i/dir\"]" || { echo "Bail out! no node"; exit 1; }
 done
 running() { has storagenode "n$1" .status.agent.glusterd.running true; }
 until_true 60 running 4 && until_true 30 running 1
@@ -185,4 +189,18 @@ until_true 60 online p-3
 ok "a pool with an arbiter comes online" || get storagepool p-3 .status
 is "$(gluster 1 volume info p-3 | sed -n 's/^Brick3: \(.*\) (arbiter)$/\1/p')" \
 	"$(addr 1):$(brick_path 1 b-000000000021 "$LAB/box1/dir")" "its arbiter is the brick that was named"
+
+# node 3 dies for good; the rest lets it go once its brick is gone
+patch storagepool p-3 "" '{"metadata": {"finalizers": ["quartermaster.storage/pool"], "annotations": {"quartermaster.storage/empty": "true"}}}'
+"$driver" delete storagepool default p-3
+gone3() { has storagepool p-3 .status.phase Deleted; }
+until_true 40 gone3
+kill -9 "${AGENT[3]}" "$(in_box 3 cat /run/glusterd.pid)"
+for i in 1 2 4; do
+	patch storagenode "n$i" status "$(jq -nc --arg a "$(addr 3)" --argjson peers "$(for k in 1 2 4; do addr $k; done | jq -R . | jq -sc .)" \
+		'{status: {plan: {peers: $peers, detach: [$a]}}}')"
+done
+detached() { [ "$(gluster 1 pool list | grep -c "$(addr 3)")" = 0 ]; }
+until_true 60 detached
+ok "a node that is down and empty leaves the trusted pool" || gluster 1 pool list
 plan

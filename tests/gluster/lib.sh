@@ -9,7 +9,7 @@
 #   ok / is / plan      TAP
 
 set -u
-LAB=$(mktemp -d /tmp/qm-gluster.XXXXXX)
+LAB=$(mktemp -d /var/tmp/qm-gluster.XXXXXX)
 LAB_HUB= LAB_BOXES=() LAB_LOOPS=()
 TAP_N=0 TAP_FAILED=0
 
@@ -59,13 +59,19 @@ lab_up() {
 }
 
 lab_down() {
-	local i dev
+	local i p dev pids=()
 	trap - EXIT INT TERM
 	for i in "${!LAB_BOXES[@]}"; do
-		# shellcheck disable=SC2046
-		kill -9 $(lab_pids "${LAB_BOXES[$i]}") 2>/dev/null
+		mapfile -t -O "${#pids[@]}" pids < <(lab_pids "${LAB_BOXES[$i]}")
 	done
-	[ -n "$LAB_HUB" ] && kill -9 "$LAB_HUB" 2>/dev/null
+	kill -9 "${pids[@]}" $LAB_HUB 2>/dev/null
+	# a box lives, with its mounts, until its last process has gone
+	for ((i = 0; i < 100; i++)); do
+		for p in "${pids[@]}"; do
+			grep -qs '^State:.[^ZX]' "/proc/$p/status" && { sleep 0.1; continue 2; }
+		done
+		break
+	done
 	sleep 0.3
 	for dev in "${LAB_LOOPS[@]}"; do losetup -d "$dev" 2>/dev/null; done
 	rm -rf --one-file-system "$LAB"

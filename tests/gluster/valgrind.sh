@@ -1,37 +1,80 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A full cycle (up, claim, mount, delete, down) with every process of ours under valgrind: no leak and
-# no bad access of ours. tests/valgrind.supp lists what belongs to libraries, with the reason.
+# no bad access of ours. tests/valgrind/library.supp lists what belongs to libraries, with the reason.
+# timeout: 900
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/lib/tap.sh
-build=${QM_BUILD:-build}
+build=$(realpath "${QM_BUILD:-build}")
 work=$(mktemp -d /var/tmp/qm-valgrind.XXXXXX)
-export QM_STATE_DIR=$work/state QM_RUN_DIR=/run/qm-valgrind.$$ QM_SELF QM_WRAP
-QM_SELF=$(readlink -f "$build/src/cli/quartermaster")
-QM_WRAP="valgrind -q --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --num-callers=25 --suppressions=$PWD/tests/valgrind.supp --log-file=$work/vg.%p.log"
+export QM_STATE_DIR=$work/state QM_RUN_DIR=/run/qm-valgrind.$$ QM_SELF=$build/src/cli/quartermaster
+mnt=$QM_RUN_DIR.mnt
+
+# Debian's valgrind does not know some of our system calls: a helper outside makes them (calls.h)
+export QM_VALGRIND_SOCKET=$work/calls.sock
+wrap="env LD_PRELOAD=$build/tests/valgrind/valgrind-calls.so valgrind -q --leak-check=full
+	--show-leak-kinds=definite --errors-for-leak-kinds=definite --num-callers=30 --sim-hints=lax-ioctls
+	--child-silent-after-fork=yes --suppressions=$PWD/tests/valgrind/library.supp --log-file=$work/vg.%p.log"
+wrap=$(tr -s '\n\t' ' ' <<< "$wrap")
+export QM_WRAP=${wrap% }
+# shellcheck disable=SC2086 # a word an argument
 qm() { $QM_WRAP "$QM_SELF" "$@"; }
+plainly() { env -u QM_WRAP "$QM_SELF" "$@"; }
 
 cleanup() {
-	"$QM_SELF" down --delete-data --force > /dev/null 2>&1
-	rm -rf "$work" "$QM_RUN_DIR" "$QM_RUN_DIR.mnt"
+	[ -n "${QM_KEEP:-}" ] && return # to look at what is left
+	plainly down --delete-data --force > /dev/null 2>&1
+	[ -n "${helper:-}" ] && kill "$helper"
+	rm -rf "$work" "$QM_RUN_DIR" "$mnt"
 }
 trap cleanup EXIT
+if [ -z "${QM_LONG:-}" ]; then
+	skip "the cycle under valgrind" "takes several minutes: ./test --long gluster, or QM_LONG=1 $0"
+	plan
+	exit
+fi
 command -v valgrind > /dev/null || { skip "valgrind cycle" "valgrind is not installed"; plan; exit; }
+if ! ninja -C "$build" tests/valgrind/valgrind-calls.so tests/valgrind/valgrind-serve > "$work/build.log" 2>&1; then
+	[ "$(uname -m)" = x86_64 ] || { skip "valgrind cycle" "its helper is written for x86_64"; plan; exit; }
+	check "the helper is built" cat "$work/build.log" -- /nonexistent
+	plan
+	exit 1
+fi
+"$build/tests/valgrind/valgrind-serve" "$QM_VALGRIND_SOCKET" > /dev/null 2>&1 &
+helper=$!
 
-bound() { [ "$("$QM_SELF" get pvc my-claim -o json | jq -r .status.phase)" = Bound ]; }
-gone() { [ "$("$QM_SELF" get pv -o json | jq '.items | length')" = 1 ]; }
-clean() { ! cat "$work"/vg.*.log | grep . ; }
+# the pids of our programs of this instance, and whether each runs under valgrind
+ours() {
+	local p
+	grep -lzxs "QM_RUN_DIR=$QM_RUN_DIR" /proc/[0-9]*/environ 2> /dev/null | while IFS=/ read -r _ _ p _; do
+		tr '\0' ' ' 2> /dev/null < "/proc/$p/cmdline" | grep -Eq 'quartermaster (api|operator|supervise|agent)|qm-gluster --pool' && echo "$p"
+	done
+}
+all_under_valgrind() {
+	local p count=0
+	for p in $(ours); do
+		count=$((count + 1))
+		grep -q valgrind "/proc/$p/maps" || { tr '\0' ' ' < "/proc/$p/cmdline"; return 1; }
+	done
+	echo "only $count processes" && [ "$count" -ge 7 ] # supervise, api, operator, three agents, a worker
+}
+bound() { [ "$(plainly get pvc my-claim -o json | jq -r .status.phase)" = Bound ]; }
+gone() { [ "$(plainly get pv -o json | jq '.items | length')" = 1 ]; }
+ended() { [ -z "$(ours)" ]; }
+clean() { ! cat "$work"/vg.*.log | grep .; }
 
 check "up --demo" qm up --demo --timeout 300
 check "claim" qm apply -f docs/examples/claim.yaml
 check "Bound" wait_for 60 bound
-check "mount" qm mount my-claim "$QM_RUN_DIR.mnt"
-check "write" cp README.md "$QM_RUN_DIR.mnt/"
+check "all our processes run under valgrind" all_under_valgrind
+check "mount" qm mount my-claim "$mnt"
+check "write" cp README.md "$mnt/"
 check "status" qm status
-check "umount" qm umount "$QM_RUN_DIR.mnt"
+check "umount" qm umount "$mnt"
 check "delete" qm delete pvc my-claim
 check "its volume goes" wait_for 60 gone
 check "down" qm down
+check "all have ended" wait_for 30 ended
 check "valgrind has nothing to say" clean
 plan

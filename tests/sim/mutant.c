@@ -7,7 +7,6 @@
 const char *const mutant_names[MUTANT_COUNT] = {
 	[MUTANT_NONE] = "none",
 	[MUTANT_NO_POOL_ANNOTATION] = "no pool annotation",
-	[MUTANT_NO_PRECONDITION] = "no precondition",
 	[MUTANT_INEXACT_HEAL] = "inexact heal",
 	[MUTANT_NO_LEASE] = "no lease",
 };
@@ -16,8 +15,6 @@ void mutate_patch(enum mutant m, const struct kind *kind, json_t *patch)
 {
 	json_t *metadata = jget(patch, "metadata");
 
-	if (m == MUTANT_NO_PRECONDITION)
-		json_object_del(metadata, "resourceVersion");
 	if (m == MUTANT_NO_POOL_ANNOTATION && kind == &KIND_PVC) {
 		json_object_del(jget(metadata, "annotations"), "quartermaster.storage/pool");
 		json_object_del(metadata, "finalizers");

@@ -10,7 +10,6 @@
 enum mutant {
 	MUTANT_NONE,
 	MUTANT_NO_POOL_ANNOTATION, /* a claim's pool and finalizer are not written before the directory is made */
-	MUTANT_NO_PRECONDITION,    /* patches carry no resourceVersion: the last one wins */
 	MUTANT_INEXACT_HEAL,       /* copies are given up on the word of the index */
 	MUTANT_NO_LEASE,           /* operators do not ask whether they lead */
 	MUTANT_COUNT,

@@ -402,22 +402,20 @@ static void settle(struct scenario *s)
 static void finish(struct scenario *s)
 {
 	struct sim *sim = sim_of(s);
-	char failure[sizeof(sim->failure)];
 
-	memcpy(failure, sim->failure, sizeof(failure));
-	*sim->failure = 0; /* the schedule has to go on for that */
 	sim->trace = NULL;
+	sim->faults = false;
 	for (int i = 0; i < 2; i++)
 		proc_kill(&s->operators[i], -1);
-	for (int i = 0; i < s->node_count; i++)
+	for (int i = 0; i < s->node_count; i++) {
+		s->model.nodes[i].agent_wanted = false;
 		proc_kill(&s->model.nodes[i].agent, -1);
-	sim->faults = false;
-	sim_run_until(sim, sim->now_ms + 200000);
+	}
+	sim_drain(sim);
 	store_watch_stop(s->pool_watch);
 	json_decref(s->pool_sources);
 	machines_done(&s->model);
 	world_done(&s->world);
-	memcpy(sim->failure, failure, sizeof(failure));
 }
 
 void scenario_run(struct scenario *s, uint64_t seed, enum mutant mutant, FILE *trace)

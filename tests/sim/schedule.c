@@ -102,18 +102,28 @@ static struct timer pop(struct sim *s)
 
 static void task_resume(struct task *t);
 
+static void fire(struct sim *s)
+{
+	struct timer t = pop(s);
+
+	s->now_ms = t.when_ms;
+	s->steps++;
+	if (t.fn)
+		t.fn(t.arg);
+	else if (((struct task *)t.arg)->turn == t.turn)
+		task_resume(t.arg);
+}
+
+void sim_drain(struct sim *s)
+{
+	while (s->timer_count > 0)
+		fire(s);
+}
+
 void sim_run_until(struct sim *s, int64_t until_ms)
 {
-	while (s->timer_count > 0 && s->heap[0].when_ms <= until_ms && !*s->failure) {
-		struct timer t = pop(s);
-
-		s->now_ms = t.when_ms;
-		s->steps++;
-		if (t.fn)
-			t.fn(t.arg);
-		else if (((struct task *)t.arg)->turn == t.turn)
-			task_resume(t.arg);
-	}
+	while (s->timer_count > 0 && s->heap[0].when_ms <= until_ms && !*s->failure)
+		fire(s);
 	if (!*s->failure)
 		s->now_ms = until_ms;
 }

@@ -37,6 +37,8 @@ typedef void (*sim_fn)(void *arg);
 void sim_after(struct sim *s, int64_t delay_ms, sim_fn fn, void *arg);
 /* Runs what is due until that time, or until a promise is broken. */
 void sim_run_until(struct sim *s, int64_t until_ms);
+/* Lets every timer fire: after all processes have ended, so that nothing is left in memory. */
+void sim_drain(struct sim *s);
 
 /* Runs fn(arg) as a task, now; returns when it sleeps or ends. */
 void task_start(struct sim *s, sim_fn fn, void *arg);

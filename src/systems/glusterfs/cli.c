@@ -118,9 +118,38 @@ int cli_peer_probe(const char *address, struct error *err)
 	return RUN(WRITE_TIMEOUT_MS, err, "peer", "probe", address);
 }
 
+static int has_bricks(const char *address, bool *ret, struct error *err)
+{
+	struct strv argv cleanup_with(strv_done) = { 0 };
+	struct spawn_result result cleanup_with(spawn_result_done) = { 0 };
+	struct gluster_reply reply;
+	int rc;
+
+	gluster_argv(&argv, true);
+	strv_add(&argv, "volume");
+	strv_add(&argv, "info");
+	rc = run(&argv, READ_TIMEOUT_MS, &result, err);
+	if (rc == 0)
+		rc = gluster_xml_has_bricks(result.out.data ? result.out.data : "", result.out.len,
+					    address, &reply, ret, err);
+	return rc == 0 && reply.ret != 0 ? failure(&argv, &reply, err) : rc;
+}
+
+/* A peer that is down leaves only by force, for which gluster does not look for bricks: we do, always. */
 int cli_peer_detach(const char *address, struct error *err)
 {
-	return RUN(WRITE_TIMEOUT_MS, err, "peer", "detach", address);
+	bool bricks;
+	int rc = has_bricks(address, &bricks, err);
+
+	if (rc < 0)
+		return rc;
+	if (bricks)
+		return error_set(
+			err, EBUSY,
+			"Node %s cannot leave the trusted pool: a volume has a brick there",
+			address);
+	rc = RUN(WRITE_TIMEOUT_MS, NULL, "peer", "detach", address);
+	return rc == 0 ? 0 : RUN(WRITE_TIMEOUT_MS, err, "peer", "detach", address, "force");
 }
 
 /* ---- looking at a volume ------------------------------------------------------------------- */

@@ -143,10 +143,11 @@ static json_t *plan_node(struct plan_model *m, const struct plan_node *n)
 	plan_leftovers(m, n, jget(n->object, "status", "plan", "bricks"), bricks, release);
 	plan_leftovers(m, n, jget(n->object, "status", "agent", "bricks"), bricks, release);
 
-	return json_pack("{s:I, s:s, s:s*, s:b, s:o, s:o, s:o, s:o}", "epoch",
-			 (json_int_t)m->in->epoch, "cluster", n->cluster, "address", n->address,
-			 "maintenance", n->maintenance, "peers", peers, "detach",
-			 detach_of(m, n->cluster, peers), "bricks", bricks, "release", release);
+	return json_pack("{s:I, s:s, s:s, s:s*, s:b, s:o, s:o, s:o, s:o}", "epoch",
+			 (json_int_t)m->in->epoch, "deployment", m->in->deployment, "cluster",
+			 n->cluster, "address", n->address, "maintenance", n->maintenance, "peers",
+			 peers, "detach", detach_of(m, n->cluster, peers), "bricks", bricks,
+			 "release", release);
 }
 
 json_t *plan_nodes(struct plan_model *m)

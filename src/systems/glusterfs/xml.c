@@ -327,6 +327,33 @@ int gluster_xml_volume(const char *text, size_t len, const char *name, struct gl
 	return 0;
 }
 
+struct address_reading {
+	const char *address;
+	bool found;
+};
+
+static void address_leaf(struct document *d, const char *value)
+{
+	struct address_reading *r = d->data;
+	cleanup_free char *address = NULL, *path = NULL;
+
+	if (streq(d->path, "cliOutput/volInfo/volumes/volume/bricks/brick/name") &&
+	    brick_split(value, &address, &path))
+		r->found |= streq(address, r->address);
+}
+
+int gluster_xml_has_bricks(const char *text, size_t len, const char *address,
+			   struct gluster_reply *reply, bool *ret, struct error *err)
+{
+	struct address_reading r = { .address = address };
+	struct document d = { .leaf = address_leaf, .reply = reply, .data = &r };
+	int rc = document_read(&d, text, len, err);
+
+	if (rc == 0)
+		*ret = r.found;
+	return rc;
+}
+
 /* ---- volume status detail ------------------------------------------------------------------ */
 struct status_reading {
 	struct gluster_volume *volume;

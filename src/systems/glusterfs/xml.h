@@ -21,6 +21,9 @@ int gluster_xml_peers(const char *text, size_t len, struct gluster_reply *reply,
 /* The volume of this name from `volume info`; -ENOENT where it is not listed. */
 int gluster_xml_volume(const char *text, size_t len, const char *name, struct gluster_reply *reply,
 		       struct gluster_volume *ret, struct error *err);
+/* From `volume info` of all volumes: has any of them a brick at this address? */
+int gluster_xml_has_bricks(const char *text, size_t len, const char *address,
+			   struct gluster_reply *reply, bool *ret, struct error *err);
 /* Adds what `volume status NAME detail` says to the bricks of a volume that is known. */
 int gluster_xml_status(const char *text, size_t len, struct gluster_reply *reply,
 		       struct gluster_volume *volume, struct error *err);

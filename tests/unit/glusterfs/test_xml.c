@@ -43,6 +43,7 @@ static void test_volume(void **state)
 	size_t len;
 	cleanup_free char *info = recorded("volinfo.xml", &len);
 	cleanup_free char *status = NULL, *heal = NULL;
+	bool bricks;
 	struct gluster_volume v = { 0 };
 	struct gluster_reply reply;
 
@@ -55,6 +56,12 @@ static void test_volume(void **state)
 	assert_string_equal(v.bricks[1].address, "10.213.7.12");
 	assert_string_equal(v.bricks[1].path, "/bricks/m2/brick");
 	assert_string_equal(jstr(v.options, "client.strict-locks"), "on");
+
+	assert_int_equal(gluster_xml_has_bricks(info, len, "10.213.7.12", &reply, &bricks, NULL),
+			 0);
+	assert_true(bricks);
+	assert_int_equal(gluster_xml_has_bricks(info, len, "10.213.7.1", &reply, &bricks, NULL), 0);
+	assert_false(bricks);
 
 	status = recorded("volstatus-dead.xml", &len);
 	assert_int_equal(gluster_xml_status(status, len, &reply, &v, NULL), 0);

@@ -54,7 +54,7 @@ static void data(void **state)
 
 static void files_beside_it(void **state)
 {
-	cleanup_free char *ca = written("ca.pem", "PEM\n");
+	free(written("ca.pem", "PEM\n"));
 	cleanup_free char *path = config("server: 'https://[::1]', certificate-authority: ca.pem",
 					 "tokenFile: token");
 	cleanup_free char *token = in_dir("token");
