@@ -97,14 +97,44 @@ static json_t *next_write(struct election *e, const json_t *lease, int64_t began
 			  observed_age(e, lease, began), &held);
 }
 
+static int write_lease(struct election *e, const json_t *next, bool there, int64_t began,
+		       struct error *err)
+{
+	json_t *written = NULL;
+	int rc = there ? kube_update(e->kube, &KIND_LEASE, next, &written, err)
+		       : kube_create(e->kube, &KIND_LEASE, next, &written, err);
+
+	json_decref(e->last);
+	e->last = written; /* NULL where it failed: how it is then has to be read */
+	if (rc < 0)
+		return rc;
+	e->renewed_ms = began;
+	e->epoch = jint(written, "spec", "leaseTransitions");
+	return 0;
+}
+
+/* The write carries the version that our last one gave: it fails if anybody else wrote since. */
+static int renew(struct election *e, int64_t began, struct error *err)
+{
+	cleanup_json json_t *next = lease_write(e->last, e->ns, e->name, e->identity, e->duration_s,
+						clock_wall_ms(e->kube->clock), false);
+
+	return write_lease(e, next, true, began, err);
+}
+
 int election_step(struct election *e, struct error *err)
 {
 	int64_t began = clock_mono_ms(e->kube->clock);
 	cleanup_json json_t *lease = NULL;
 	cleanup_json json_t *next = NULL;
-	cleanup_json json_t *written = NULL;
-	int rc = kube_get(e->kube, &KIND_LEASE, e->ns, e->name, &lease, err);
+	int rc;
 
+	if (e->last) {
+		rc = renew(e, began, err);
+		if (rc != -ESTALE && rc != -ENOENT)
+			return rc;
+	}
+	rc = kube_get(e->kube, &KIND_LEASE, e->ns, e->name, &lease, err);
 	if (rc < 0 && rc != -ENOENT)
 		return rc;
 	next = next_write(e, lease, began);
@@ -112,13 +142,7 @@ int election_step(struct election *e, struct error *err)
 		e->renewed_ms = 0;
 		return 0;
 	}
-	rc = lease ? kube_update(e->kube, &KIND_LEASE, next, &written, err)
-		   : kube_create(e->kube, &KIND_LEASE, next, &written, err);
-	if (rc < 0)
-		return rc;
-	e->renewed_ms = began;
-	e->epoch = jint(written, "spec", "leaseTransitions");
-	return 0;
+	return write_lease(e, next, lease != NULL, began, err);
 }
 
 int64_t election_wait_ms(const struct election *e, int rc, int64_t mono_ms)
@@ -136,6 +160,7 @@ void election_give_up(struct election *e)
 	cleanup_json json_t *lease = NULL;
 
 	e->renewed_ms = 0;
+	json_decref(TAKE_PTR(e->last));
 	if (kube_get(e->kube, &KIND_LEASE, e->ns, e->name, &lease, NULL) < 0 ||
 	    !streq(jstr(lease, "spec", "holderIdentity"), e->identity))
 		return;
@@ -147,4 +172,5 @@ void election_done(struct election *e)
 {
 	free(e->seen);
 	e->seen = NULL;
+	json_decref(TAKE_PTR(e->last));
 }

@@ -19,9 +19,10 @@ struct election {
 	int64_t epoch;
 	char *seen;         /* "holder renewTime" */
 	int64_t seen_ms;
+	json_t *last;       /* as our last write left it: renewed without being read again */
 };
 
-/* Reads the lease, and takes or renews it where that is due. */
+/* Takes or renews the lease where that is due; reads it first unless it is ours. */
 int election_step(struct election *e, struct error *err);
 /* Held with certainty at this monotonic time. */
 bool election_held(const struct election *e, int64_t mono_ms);

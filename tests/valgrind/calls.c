@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,6 +177,16 @@ static int openat2_by_helper(int dir, const char *path, const struct open_how *h
 	return ask_mount(&call, dir, -1);
 }
 
+/* libhostvol's children: a fork, whose pidfd the parent gets. */
+static long clone_by_fork(const struct clone_args *args)
+{
+	pid_t pid = fork();
+
+	if (pid > 0 && (args->flags & CLONE_PIDFD))
+		*(int *)(uintptr_t)args->pidfd = pidfd_open(pid, 0);
+	return pid;
+}
+
 EXPORT long syscall(long number, ...)
 {
 	long a[6];
@@ -198,6 +210,10 @@ EXPORT long syscall(long number, ...)
 		if (RUNNING_ON_VALGRIND)
 			return openat2_by_helper((int)a[0], (const char *)a[1],
 						 (const struct open_how *)a[2]);
+		break;
+	case SYS_clone3:
+		if (RUNNING_ON_VALGRIND)
+			return clone_by_fork((const struct clone_args *)a[0]);
 		break;
 	case SYS_quotactl_fd:
 		/* what a kernel without quota says: nothing else is tried here */
