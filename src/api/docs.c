@@ -266,14 +266,11 @@ static bool health(const struct request *r)
 	return true;
 }
 
-bool docs_handle(struct api_server *s, struct request *r, bool open_only)
+bool docs_handle(struct request *r, bool open_only)
 {
 	if (!streq(r->method, "GET"))
 		return !open_only && reviews(r);
 	if (open_only)
 		return health(r);
-	if (!discovery(r) && !openapi(r))
-		return false;
-	server_was_large(s);
-	return true;
+	return discovery(r) || openapi(r);
 }

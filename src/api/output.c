@@ -5,9 +5,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Answers larger than this leave enough free memory behind to be worth giving back. */
-#define LARGE (256 * 1024)
-
 static json_t *partial(json_t *object)
 {
 	return json_pack("{s:s, s:s, s:O?}", "kind", "PartialObjectMetadata", "apiVersion",
@@ -108,8 +105,6 @@ void output_list(struct api_server *s, const struct request *r, const struct sto
 	} else {
 		reply_fault(r, fault_of(-rc), "%s", error_text(&err, rc));
 	}
-	if (o.text.len > LARGE)
-		server_was_large(s);
 	buf_done(&o.text);
 }
 

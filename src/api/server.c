@@ -3,7 +3,6 @@
 #include "api/serving.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/trim.h"
 #include "h2/cert.h"
 
 #include <errno.h>
@@ -17,11 +16,6 @@
 /* Events expire, so the keeper looks now and then although nobody wakes it. */
 #define KEEPER_EVERY_MS 60000
 #define KEEPER_STACK (256 * 1024)
-/* Memory is given back this long after a large answer, or after any: more of them may follow. */
-#define GIVE_BACK_LARGE_MS 2000
-#define GIVE_BACK_MS 10000
-/* Below this nothing is given back. */
-#define RESIDENT_KIB (5 * 1024)
 
 void server_wake(struct api_server *s)
 {
@@ -29,12 +23,6 @@ void server_wake(struct api_server *s)
 	s->work = true;
 	pthread_cond_signal(&s->wake);
 	pthread_mutex_unlock(&s->lock);
-}
-
-void server_was_large(struct api_server *s)
-{
-	if (!atomic_exchange(&s->large, true))
-		server_wake(s);
 }
 
 static void on_work(void *userdata)
@@ -48,7 +36,7 @@ static void handle_known(struct api_server *s, struct request *r)
 {
 	int rc;
 
-	if (docs_handle(s, r, false))
+	if (docs_handle(r, false))
 		return;
 	rc = request_route(r);
 	if (rc == -EPERM)
@@ -65,11 +53,9 @@ static void handle(struct h2_call *call, void *userdata)
 	struct api_server *s = userdata;
 	struct request r = { .call = call, .method = h2_call_method(call) };
 
-	if (!atomic_exchange(&s->used, true))
-		server_wake(s);
 	if (request_parse(&r, h2_call_path(call)) < 0)
 		reply_fault(&r, FAULT_BAD_REQUEST, "the path or query of the request is malformed");
-	else if (docs_handle(s, &r, true))
+	else if (docs_handle(&r, true))
 		;
 	else if (tokens_find(s->tokens, h2_call_header(call, "authorization"), &r.who) < 0)
 		reply_fault(&r, FAULT_UNAUTHORIZED, "Unauthorized");
@@ -99,26 +85,6 @@ static void keeper_sleep(struct api_server *s, int64_t until_ms)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Gives memory back when it is time; *due is when, or 0 while nobody has asked for anything. */
-static void keep_small(struct api_server *s, int64_t *due)
-{
-	int64_t now = now_ms(), wait = 0;
-
-	if (*due && now >= *due) {
-		*due = 0;
-		atomic_store(&s->large, false);
-		atomic_store(&s->used, false);
-		memory_trim(RESIDENT_KIB);
-		return;
-	}
-	if (atomic_load(&s->large))
-		wait = GIVE_BACK_LARGE_MS;
-	else if (atomic_load(&s->used))
-		wait = GIVE_BACK_MS;
-	if (wait && (!*due || now + wait < *due))
-		*due = now + wait;
-}
-
 static bool keeper_goes_on(struct api_server *s)
 {
 	bool stopping;
@@ -132,7 +98,6 @@ static bool keeper_goes_on(struct api_server *s)
 static void *keeper(void *arg)
 {
 	struct api_server *s = arg;
-	int64_t small_due = 0;
 
 	while (keeper_goes_on(s)) {
 		int64_t until = now_ms() + KEEPER_EVERY_MS;
@@ -140,11 +105,8 @@ static void *keeper(void *arg)
 
 		store_collect(s->store);
 		next = watches_tend(s);
-		keep_small(s, &small_due);
 		if (next >= 0 && now_ms() + next < until)
 			until = now_ms() + next;
-		if (small_due && small_due < until)
-			until = small_due;
 		keeper_sleep(s, until);
 	}
 	return NULL;
@@ -319,7 +281,6 @@ int api_server_start(const struct api_options *options, struct api_server **ret,
 		api_server_stop(s);
 		return rc;
 	}
-	server_was_large(s); /* starting is */
 	*ret = s;
 	return 0;
 }

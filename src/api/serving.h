@@ -18,12 +18,9 @@ struct api_server {
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	bool work, stopping;
-	atomic_bool large, used; /* since memory was last given back: a large answer, any request */
 	struct http_watch *watches;
 };
 void server_wake(struct api_server *s);
-/* An answer took much memory: it is given back soon. */
-void server_was_large(struct api_server *s);
 
 /* ---- rest.c: create, read, update, delete ---- */
 void rest_handle(struct api_server *s, struct request *r);
@@ -42,4 +39,4 @@ void watches_end_all(struct api_server *s);
 
 /* ---- docs.c: everything that is not a resource ---- */
 /* True where the path was one of them and has been answered. open_only: those without a token. */
-bool docs_handle(struct api_server *s, struct request *r, bool open_only);
+bool docs_handle(struct request *r, bool open_only);

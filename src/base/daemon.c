@@ -11,7 +11,7 @@
 #include <time.h>
 
 /* Often enough that nobody sees what a burst took, and too rare to be seen itself. */
-#define TICK_S 10
+#define TICK_S 5
 #define RESIDENT_KIB (5 * 1024)
 #define GROWTH_KIB 256
 #define ARENAS 2
