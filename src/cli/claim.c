@@ -140,20 +140,21 @@ static enum quota_state node_state(struct quota *q, const char *ns, const char *
 }
 
 /* The pool that holds the volume; its nodes are in its namespace. */
-static int find_pool(struct quota *q, json_t **ret, struct error *err)
+static int find_pool(struct session *s, const json_t *volume, json_t **ret, struct error *err)
 {
-	const char *deployment = object_label(q->volume, LABEL_DEPLOYMENT);
-	cleanup_free char *fields = xasprintf("metadata.name=%s", q->pool),
+	const char *deployment = object_label(volume, LABEL_DEPLOYMENT),
+		   *name = object_label(volume, LABEL_POOL);
+	cleanup_free char *fields = xasprintf("metadata.name=%s", name),
 			  *labels =
 				  deployment ? xasprintf(LABEL_DEPLOYMENT "=%s", deployment) : NULL;
 	struct kube_selector sel = { .fields = fields, .labels = labels };
 	cleanup_json json_t *items = NULL;
-	int r = kube_list(q->s->kube, &KIND_STORAGEPOOL, NULL, &sel, &items, NULL, err);
+	int r = kube_list(s->kube, &KIND_STORAGEPOOL, NULL, &sel, &items, NULL, err);
 
 	if (r < 0)
 		return r;
 	if (!json_array_size(items))
-		return error_set(err, ENOENT, "there is no pool %s", q->pool);
+		return error_set(err, ENOENT, "there is no pool %s", name);
 	*ret = json_incref(json_array_get(items, 0));
 	return 0;
 }
@@ -166,7 +167,7 @@ static enum quota_state quota_state(struct quota *q)
 	const json_t *brick;
 	size_t i;
 
-	if (find_pool(q, &pool, &err) < 0) {
+	if (find_pool(q->s, q->volume, &pool, &err) < 0) {
 		(void)snprintf(q->why, sizeof(q->why), "%s", err.message);
 		return QUOTA_COMING;
 	}
@@ -210,7 +211,80 @@ void claim_wait_quota(struct session *s, const json_t *volume, int64_t timeout_m
 
 /* ---- connection ------------------------------------------------------------------------------- */
 
-char *claim_connection(const json_t *volume, const char *consumer)
+#define SERVERS "backup-volfile-servers="
+
+/* The servers that the ConnectionInfo names. */
+static void known_servers(const json_t *info, struct strv *ret)
+{
+	const char *export = jstr(info, "export"), *options = jstr(info, "options");
+	const char *list = options ? strstr(options, SERVERS) : NULL, *end = NULL;
+
+	if (export && (end = strstr(export, ":/")))
+		strv_add_take(ret, xstrndup(export, (size_t)(end - export)));
+	for (list = list ? list + strlen(SERVERS) : ""; *list && *list != ','; list = end) {
+		end = list + strcspn(list, ":,");
+		strv_add_take(ret, xstrndup(list, (size_t)(end - list)));
+		end += *end == ':';
+	}
+}
+
+/* The options but for the servers. */
+static void other_options(const json_t *info, struct buf *out)
+{
+	const char *o = jstr(info, "options"), *end;
+
+	for (o = o ? o : ""; *o; o = end + (*end == ',')) {
+		end = o + strcspn(o, ",");
+		if (!str_has_prefix(o, SERVERS))
+			buf_printf(out, "%s%.*s", out->len ? "," : "", (int)(end - o), o);
+	}
+}
+
+static void set_servers(json_t *info, const json_t *pool, const struct strv *now)
+{
+	struct buf options = { 0 };
+
+	other_options(info, &options);
+	for (size_t i = 1; i < now->count; i++)
+		buf_printf(&options, "%s%s",
+			   i > 1	 ? ":"
+			   : options.len ? "," SERVERS
+					 : SERVERS,
+			   now->items[i]);
+	json_object_set_new(info, "export",
+			    json_sprintf("%s:/%s", now->items[0], object_name(pool)));
+	json_object_set_new(info, "options", json_string(options.data ? options.data : ""));
+	buf_done(&options);
+}
+
+/*
+ * A volume is immutable, but its pool may have moved to other nodes since it was made: then the
+ * pool's nodes of now are the servers. As long as they are the same the volume's word stands, so
+ * that all claims of the pool are served by one client.
+ */
+static void update_servers(struct session *s, const json_t *volume, json_t *info)
+{
+	struct strv known cleanup_with(strv_done) = { 0 }, now cleanup_with(strv_done) = { 0 };
+	cleanup_json json_t *pool = NULL;
+	const json_t *brick;
+	bool same = true;
+	size_t i;
+
+	if (!object_label(volume, LABEL_POOL) ||
+	    !streq(jstr(info, "driverVolumeType"), "GLUSTERFS") ||
+	    find_pool(s, volume, &pool, NULL) < 0)
+		return;
+	json_array_foreach ((json_t *)jget(pool, "spec", "bricks"), i, brick)
+		if (jstr(brick, "address") && !strv_contains(&now, jstr(brick, "address")))
+			strv_add(&now, jstr(brick, "address"));
+	known_servers(info, &known);
+	for (i = 0; i < now.count; i++)
+		same = same && strv_contains(&known, now.items[i]);
+	if (now.count > 0 && !(same && now.count == known.count))
+		set_servers(info, pool, &now);
+}
+
+char *claim_connection(struct session *s, const json_t *volume, const char *consumer)
 {
 	cleanup_json json_t *info = json_deep_copy(jget(volume, "spec", "csi", "volumeAttributes"));
 
@@ -222,6 +296,7 @@ char *claim_connection(const json_t *volume, const char *consumer)
 			      object_name(volume));
 		return NULL;
 	}
+	update_servers(s, volume, info);
 	if (!jstr(info, "volumeId"))
 		(void)jset(info, json_string(object_name(volume)), "volumeId");
 	(void)jset(info, json_string(consumer), "consumer");

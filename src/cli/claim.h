@@ -16,5 +16,8 @@ int claim_wait_bound(struct session *s, const char *claim, int64_t timeout_ms, j
  */
 void claim_wait_quota(struct session *s, const json_t *volume, int64_t timeout_ms);
 
-/* The volume's ConnectionInfo for a consumer, as text; NULL: it has none, said so. Caller frees. */
-char *claim_connection(const json_t *volume, const char *consumer);
+/*
+ * The volume's ConnectionInfo for a consumer, as text, with the servers that its pool has now; NULL:
+ * it has none, said so. Caller frees.
+ */
+char *claim_connection(struct session *s, const json_t *volume, const char *consumer);

@@ -260,7 +260,7 @@ int cmd_mount(struct session *s, const struct args *a)
 	claim_wait_quota(s, volume, timeout_ms < QUOTA_MS ? timeout_ms : QUOTA_MS);
 	r = mounting_begin(&m, a->words[1], true, (int)timeout_ms, &err);
 	if (r >= 0) {
-		connection = claim_connection(volume, m.dir);
+		connection = claim_connection(s, volume, m.dir);
 		if (!connection)
 			return QM_FAILED;
 		id = jstr(volume, "spec", "csi", "volumeAttributes", "volumeId");

@@ -72,6 +72,18 @@ check "every claim is Bound" wait_for 60 bound
 healthy() { quartermaster get storagestatus glusterfs -o json | jq -e '.spec.status == "ONLINE" and .status.healPending == 0 and ([.status.conditions[] | select(.type == "Degraded" and .status == "True")] | length == 0)'; }
 check "all is healed" wait_for 90 healthy
 
+# A client takes a few seconds to find a brick that was started again; until then a second fault is one
+# too many. Its own view is in the mount's .meta.
+connected() {
+	local f any=
+	for f in "$QM_STATE_DIR"/hostvol/mnt/*/.meta/graphs/active/*-client-[0-9]*/private; do
+		any=1
+		grep -q 'connected = 1' "$f" || { echo "$f:"; cat "$f"; return 1; }
+	done
+	[ -n "$any" ]
+}
+check "the client has all its bricks" wait_for 60 connected
+
 # a whole node goes: all its processes, at once
 node_gone() {
 	local p box all
