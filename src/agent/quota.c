@@ -14,7 +14,8 @@
  * pass and one write of status.agent.quota.
  */
 #define RETRY_MS 5000 /* a directory that is still to be healed */
-#define PACE_MS 100 /* between two passes: each reads all volumes, and a burst changes one after the other */
+#define PACE_MS                                                                                    \
+	100 /* between two passes: each reads all volumes, and a burst changes one after the other */
 #define SWEEP_MS 60000 /* deleted volumes are purged in the background */
 #define ARBITER_BYTES_PER_INODE 4096
 

@@ -303,8 +303,8 @@ int cache_each(struct cache *c, const char *ns, int (*fn)(const json_t *object, 
 	return each(c, ns, false, fn, userdata);
 }
 
-int cache_each_marked(struct cache *c, const char *ns, int (*fn)(const json_t *object, void *userdata),
-		      void *userdata)
+int cache_each_marked(struct cache *c, const char *ns,
+		      int (*fn)(const json_t *object, void *userdata), void *userdata)
 {
 	return each(c, ns, true, fn, userdata);
 }

@@ -187,7 +187,8 @@ static int get_worker(struct worker_manager *m, const struct worker_pool *pool, 
 }
 
 /* From here on the call is the worker's: it ends with an answer, or with the worker. */
-static void send_request(struct worker_manager *m, struct worker *w, struct call *c, json_t *request)
+static void send_request(struct worker_manager *m, struct worker *w, struct call *c,
+			 json_t *request)
 {
 	c->id = ++m->next_id;
 	json_object_set_new(request, "id", json_integer(c->id));

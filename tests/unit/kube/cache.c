@@ -235,6 +235,41 @@ static void each(void **state)
 	assert_int_equal(seen, 5);
 }
 
+static bool is_even(const struct kind *kind, const json_t *o)
+{
+	return strtoul(object_version(o), NULL, 10) % 2 == 0;
+}
+
+static int add_version(const json_t *o, void *userdata)
+{
+	*(int *)userdata += atoi(object_version(o));
+	return 0;
+}
+
+/* The mark follows the object: gained and lost with what an event or a write says. */
+static void marked(void **state)
+{
+	struct heard h = { 0 };
+	cleanup_with(cache_done) struct cache c = { 0 };
+	int sum = 0;
+
+	setup(&c, &h);
+	c.mark = is_even;
+	event(&c, KUBE_ADDED, "x", 6);
+	event(&c, KUBE_ADDED, "y", 8);
+	event(&c, KUBE_ADDED, "z", 9);
+	cache_each_marked(&c, NULL, add_version, &sum);
+	assert_int_equal(sum, 6 + 8);
+	event(&c, KUBE_MODIFIED, "x", 11);
+	learned(&c, "z", 12);
+	sum = 0;
+	cache_each_marked(&c, "n", add_version, &sum);
+	assert_int_equal(sum, 8 + 12);
+	sum = 0;
+	cache_each_marked(&c, "nn", add_version, &sum);
+	assert_int_equal(sum, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -247,6 +282,7 @@ int main(void)
 		cmocka_unit_test(learned_is_told_by_a_list),
 		cmocka_unit_test(with_selector),
 		cmocka_unit_test(each),
+		cmocka_unit_test(marked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
