@@ -319,7 +319,7 @@ static int measure_removal(struct bench *b)
 
 static int measure(struct bench *b, bool keep)
 {
-	int rc = measure_singles(b);
+	int rc = b->singles ? measure_singles(b) : 0;
 
 	if (rc == 0 && b->many)
 		rc = measure_many(b);

@@ -12,8 +12,11 @@
 
 /* Often enough that nobody sees what a burst took, and too rare to be seen itself. */
 #define TICK_S 5
-#define RESIDENT_KIB (5 * 1024)
-#define GROWTH_KIB 256
+/* Below this it is the working set, which would only have to be read again. */
+#define RESIDENT_KIB (6 * 1024)
+/* What could not be given back is in use: tried again when there is more, or else now and then. */
+#define GROWTH_KIB 512
+#define SELDOM 12 /* ticks */
 #define ARENAS 2
 /* Fixed, else the first large block that is freed makes glibc keep all that are smaller. */
 #define MMAP_THRESHOLD (64 * 1024)
@@ -42,19 +45,21 @@ void daemon_begin(void)
 int daemon_wait(void)
 {
 	const struct timespec tick = { .tv_sec = TICK_S };
-	long kept = RESIDENT_KIB - GROWTH_KIB;
+	long kept = 0; /* what was left the last time */
+	int ticks = 0;
 	sigset_t set;
 	int sig;
 
 	ends(&set);
 	while ((sig = sigtimedwait(&set, NULL, &tick)) < 0) {
-		/* what could not be given back is needed: tried again only when there is more */
-		if (errno != EAGAIN || memory_resident_kib() < kept + GROWTH_KIB)
+		long now = errno == EAGAIN ? memory_resident_kib() : 0;
+
+		ticks++;
+		if (now < RESIDENT_KIB || (now < kept + GROWTH_KIB && ticks < SELDOM))
 			continue;
 		memory_trim(0);
 		kept = memory_resident_kib();
-		if (kept < RESIDENT_KIB - GROWTH_KIB)
-			kept = RESIDENT_KIB - GROWTH_KIB;
+		ticks = 0;
 	}
 	return sig;
 }
