@@ -187,7 +187,8 @@ static int get_worker(struct worker_manager *m, const struct worker_pool *pool, 
 }
 
 /* From here on the call is the worker's: it ends with an answer, or with the worker. */
-static void send_request(struct worker_manager *m, struct worker *w, struct call *c, json_t *request)
+static void send_request(struct worker_manager *m, struct worker *w, struct call *c,
+			 json_t *request)
 {
 	c->id = ++m->next_id;
 	json_object_set_new(request, "id", json_integer(c->id));
@@ -308,6 +309,11 @@ static bool read_worker(struct worker_manager *m, struct worker *w)
 			return false;
 		}
 		take_answer(m, w, reply);
+		/* its client has lost the pool, whose nodes may be others by now: the next is told of them */
+		if (jint(reply, "rc") == -ENOTCONN) {
+			end_worker(m, w, -EAGAIN, "the pool's worker lost its connection");
+			return false;
+		}
 	}
 	return true;
 }
