@@ -74,6 +74,22 @@ static void refuse_duplicates(struct source *sources, size_t count)
 	}
 }
 
+static void set_facts(json_t *o, const struct device_facts *f)
+{
+	char number[32];
+
+	if (f->error)
+		return;
+	json_object_set_new(o, "sizeBytes", json_integer(f->size));
+	if (!f->block || f->directory)
+		return;
+	snprintf(number, sizeof(number), "%u:%u", f->major, f->minor);
+	json_object_set_new(o, "majorMinor", json_string(number));
+	json_object_del(o, "wwn");
+	if (f->wwn[0])
+		json_object_set_new(o, "wwn", json_string(f->wwn));
+}
+
 static json_t *source_json(const struct source *s)
 {
 	json_t *o = json_object();
@@ -82,16 +98,7 @@ static json_t *source_json(const struct source *s)
 	json_object_set_new(o, "state", json_string(s->verdict.state));
 	json_object_set_new(o, "reason", json_string(s->verdict.reason));
 	json_object_set_new(o, "message", json_string(s->verdict.message));
-	if (s->facts.error == 0)
-		json_object_set_new(o, "sizeBytes", json_integer(s->facts.size));
-	if (s->facts.error == 0 && s->facts.block && !s->directory) {
-		char number[32];
-
-		snprintf(number, sizeof(number), "%u:%u", s->facts.major, s->facts.minor);
-		json_object_set_new(o, "majorMinor", json_string(number));
-		if (s->facts.wwn[0])
-			json_object_set_new(o, "wwn", json_string(s->facts.wwn));
-	}
+	set_facts(o, &s->facts);
 	return o;
 }
 
@@ -209,9 +216,15 @@ static bool prepare(struct looking *l, const struct brick_order *o, json_t *devi
 	if (streq(jstr(device, "reason"), "Duplicate"))
 		return false;
 	brick_prepare(l->agent->host, o, &result);
-	if (streq(result.verdict.state, "Ready") && o->device && !streq(result.device, o->device))
+	if (streq(result.verdict.state, "Ready") && o->device && !streq(result.device, o->device)) {
+		struct device_facts facts;
+
+		/* what was found under the old name is another disk's */
+		l->agent->host->ops->probe_device(l->agent->host, result.device, &facts);
+		set_facts(device, &facts);
 		snprintf(result.verdict.message, sizeof(result.verdict.message),
 			 "its disk is %.200s now", result.device);
+	}
 	set_verdict(device, o, &result.verdict, result.uuid);
 	return streq(result.verdict.state, "Ready");
 }

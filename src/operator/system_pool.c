@@ -38,8 +38,9 @@ static int may_destroy(struct system *s, const json_t *pool)
 	struct workers *workers = s->op->workers;
 
 	if (!ledger_close(s->op->ledger, name)) {
-		system_problem(s, "pool %s is to go, but holds %d volumes; delete their claims",
-			       name, ledger_count(s->op->ledger, name));
+		int count = ledger_count(s->op->ledger, name);
+		system_problem(s, "pool %s is to go, but holds %d volume%s; delete the claims",
+			       name, count, count == 1 ? "" : "s");
 		return 0;
 	}
 	if (!jstr(pool, "status", "volumeId") ||

@@ -309,6 +309,11 @@ static bool read_worker(struct worker_manager *m, struct worker *w)
 			return false;
 		}
 		take_answer(m, w, reply);
+		/* its client has lost the pool, whose nodes may be others by now: the next is told of them */
+		if (jint(reply, "rc") == -ENOTCONN) {
+			end_worker(m, w, -EAGAIN, "the pool's worker lost its connection");
+			return false;
+		}
 	}
 	return true;
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The agents of four storage nodes on a real GlusterFS, against the embedded API; this script plays
 # the operator. agent.sh [BUILD_DIR]
-# timeout: 240
+# timeout: 600
 cd "$(dirname "$0")/../.." || exit 1
 BUILD=$(realpath "${1:-${QM_BUILD:-build}}")
 . tests/gluster/lib.sh

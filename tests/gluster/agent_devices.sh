@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What may become a brick: every kind of signature is refused, in one sentence, and stays untouched.
 # agent_devices.sh [BUILD_DIR]
-# timeout: 120
+# timeout: 300
 cd "$(dirname "$0")/../.." || exit 1
 BUILD=$(realpath "${1:-${QM_BUILD:-build}}")
 . tests/gluster/lib.sh

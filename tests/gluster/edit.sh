@@ -215,7 +215,8 @@ check "a device has another name" [ "$(dev a3)" != "$old" ]
 check "up again" quartermaster up
 check "ONLINE means that a volume can be mounted" quartermaster mount one "$mnt"
 check "the data is intact" intact
-found() { quartermaster get sn n1 -o json | jq -e --arg u "$uuid" --arg d "$(dev a3)" '.status.agent.devices[] | select(.uuid == $u) | .state == "Ready" and .message == "its disk is \($d) now"'; }
+found() { quartermaster get sn n1 -o json | jq -e --arg u "$uuid" --arg d "$(dev a3)" '.status.agent.devices[] | select(.uuid == $u)
+	| .state == "Ready" and .message == "its disk is \($d) now" and .sizeBytes == 2147483648'; }
 check "the disk is known by its file system" wait_for 30 found
 check "no pool is missing a brick" wait_for 60 pools_online 3
 

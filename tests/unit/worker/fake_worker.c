@@ -2,7 +2,7 @@
 /*
  * A qm-gluster without GlusterFS: speaks the protocol on standard input and behaves as the name in
  * a request says: "hang" never answers, "die" ends the process, "fail" answers with an error,
- * "slow" after 200 ms. A pool named "refuse" cannot be opened. `stat` answers with the pid.
+ * "lost" with that of a lost connection, "slow" after 200 ms. A pool named "refuse" cannot be opened. `stat` answers with the pid.
  */
 #include "base/json.h"
 #include "base/mem.h"
@@ -32,7 +32,9 @@ static void serve(const json_t *request)
 		_exit(1);
 	if (streq(name, "slow"))
 		poll(NULL, 0, 200);
-	if (streq(name, "fail"))
+	if (streq(name, "lost"))
+		answer(json_pack("{s:I, s:i, s:s}", "id", id, "rc", -ENOTCONN, "error", "lost"));
+	else if (streq(name, "fail"))
 		answer(json_pack("{s:I, s:i, s:s}", "id", id, "rc", -ENOSPC, "error", "no room"));
 	else if (streq(jstr(request, "op"), "stat"))
 		answer(json_pack("{s:I, s:i, s:{s:i}}", "id", id, "rc", 0, "result", "pid",

@@ -69,6 +69,10 @@ static void a_dead_worker_is_started_again(void **state)
 	pid_t first = pid_of(w, &pool_a);
 	assert_int_equal(w->ops->create(w, &pool_a, "die", 5, NULL), -EAGAIN);
 	assert_int_not_equal(pid_of(w, &pool_a), first);
+	/* one that has lost its pool is not asked again */
+	first = pid_of(w, &pool_a);
+	assert_int_equal(w->ops->create(w, &pool_a, "lost", 5, NULL), -ENOTCONN);
+	assert_int_not_equal(pid_of(w, &pool_a), first);
 	w->ops->free(w);
 }
 
