@@ -18,7 +18,7 @@ find_kubectl() {
 	for kubectl in "${QM_KUBECTL:-}" "$cache" "$(command -v kubectl)"; do
 		[ -n "$kubectl" ] && [ -x "$kubectl" ] && return
 	done
-	"$here/../tools/build-kubectl" "$cache" >&2 || skip_all "there is no kubectl and it cannot be built"
+	"$here/../tools/build-peers" kubectl >&2 || skip_all "there is no kubectl and it cannot be built"
 	kubectl=$cache
 }
 
