@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Counts test results for ./test, and prints what failed in full.
+"""Counts test results for ./test, and prints what failed with all that it said.
 
   tally.py meson BUILD LOG.json               a log of `meson test`, one program per line
   tally.py tap NAME LOG STATUS SECONDS        the output of one script that prints TAP
@@ -14,6 +14,7 @@ import sys
 RESULT = re.compile(r"^(not )?ok\b(.*)$", re.M)
 SKIP = re.compile(r"#\s*skip\b\s*(.*)", re.I)
 PLAN = re.compile(r"^1\.\.(\d+)", re.M)
+LAST = 60  # lines that are shown of a program that broke off
 
 
 class Count:
@@ -27,7 +28,21 @@ class Count:
         if problem:
             print(f"       {problem}")
         if self.failed:
-            print(re.sub(r"^", "    | ", output.rstrip("\n"), flags=re.M))
+            print(re.sub(r"^", "    | ", failures_of(output, problem), flags=re.M))
+
+
+def failures_of(output, problem):
+    """The lines "not ok" with what follows each; all of it where that does not tell."""
+    lines, kept, failing = output.rstrip("\n").split("\n"), [], False
+    for line in lines:
+        result = RESULT.match(line)
+        if result or PLAN.match(line):
+            failing = bool(result and result[1] and not SKIP.search(line))
+        if failing:
+            kept.append(line)
+    if problem or not kept:
+        kept += ["", "the end of its output:"] + lines[-LAST:] if kept else lines[-LAST:]
+    return "\n".join(kept)
 
 
 def count_tap(output):
