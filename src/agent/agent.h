@@ -36,5 +36,7 @@ void agent_project(const struct kind *kind, json_t *object);
 /* Works until SIGTERM or SIGINT. */
 struct agent_options {
 	const char *ns, *node, *kubeconfig, *state_dir;
+	bool storage_pod; /* glusterd runs in the node's storage pod */
+	const char *machine_id; /* see node_host_options */
 };
 int agent_run(const struct agent_options *options, struct error *err);

@@ -249,7 +249,11 @@ static void process_done(struct process *p)
 int agent_run(const struct agent_options *o, struct error *err)
 {
 	struct process p = { .agent = { .leads = leads, .yield = yield } };
-	struct node_host_options host = { .state_dir = o->state_dir, .ns = o->ns, .node = o->node };
+	struct node_host_options host = { .state_dir = o->state_dir,
+					  .ns = o->ns,
+					  .node = o->node,
+					  .storage_pod = o->storage_pod,
+					  .machine_id = o->machine_id };
 	int rc;
 
 	daemon_begin();

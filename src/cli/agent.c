@@ -24,13 +24,17 @@ static const char usage[] =
 	"  --state-dir DIR        default $QM_STATE_DIR, else /var/lib/quartermaster\n"
 	"  --run-dir DIR          default $QM_RUN_DIR, else /run/quartermaster\n"
 	"  --lock NAME            runs once: holds RUN/NAME.lock (default agent-NAMESPACE-NAME)\n"
+	"  --storage-pod          glusterd runs in the node's storage pod, not beside this "
+	"process\n"
+	"  --machine-id ID        of the machine, where /etc/machine-id is a container's\n"
 	"\n"
 	"Example: quartermaster agent --node default/storage-node1 --kubeconfig "
 	"/etc/quartermaster/agent.kubeconfig\n";
 
 struct settings {
 	char ns[254], name[254];
-	const char *kubeconfig, *lock;
+	const char *kubeconfig, *lock, *machine_id;
+	bool storage_pod;
 };
 
 /* 0, or the status to end with: > 0 for help. */
@@ -42,6 +46,8 @@ static int parse(int argc, char **argv, struct settings *ret)
 		{ "state-dir", required_argument, NULL, 's' },
 		{ "run-dir", required_argument, NULL, 'r' },
 		{ "lock", required_argument, NULL, 'l' },
+		{ "storage-pod", no_argument, NULL, 'p' },
+		{ "machine-id", required_argument, NULL, 'm' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
@@ -59,6 +65,10 @@ static int parse(int argc, char **argv, struct settings *ret)
 			setenv("QM_RUN_DIR", optarg, 1);
 		else if (c == 'l')
 			ret->lock = optarg;
+		else if (c == 'p')
+			ret->storage_pod = true;
+		else if (c == 'm')
+			ret->machine_id = optarg;
 		else if (c == 'h')
 			return 1;
 		else if (c != 'n')
@@ -86,6 +96,8 @@ int verb_agent(int argc, char **argv)
 	}
 	o.kubeconfig = s.kubeconfig;
 	o.state_dir = state_dir();
+	o.storage_pod = s.storage_pod;
+	o.machine_id = s.machine_id;
 	log_init("agent", LOG_LEVEL_INFO);
 	lock = s.lock ? xstrdup(s.lock) : xasprintf("agent-%s-%s", s.ns, s.name);
 	rc = program_lock(lock, &err);

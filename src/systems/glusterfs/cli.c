@@ -4,7 +4,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/spawn.h"
-#include "systems/glusterfs/glusterd.h"
 #include "systems/glusterfs/xml.h"
 
 #include <errno.h>
@@ -348,8 +347,6 @@ int cli_volume_apply(const struct volume_step *step, struct error *err)
 		return error_set(err, EINVAL, "\"%s\" is not a step for gluster",
 				 volume_step_name(step->kind));
 	log_info("volume %s: %s: %s", step->volume, volume_step_name(step->kind), step->why);
-	if (step->kind == STEP_START_FORCE)
-		glusterd_forget_dead(step->volume);
 	return step->kind == STEP_HEAL ? heal(&argv, err)
 				       : run_checked(&argv, WRITE_TIMEOUT_MS, &reply, err);
 }

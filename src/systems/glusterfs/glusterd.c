@@ -20,19 +20,18 @@
 #define LOG_FILE "/var/log/glusterfs/glusterd.log"
 
 /* Standard paths throughout: a person's `gluster` on the node finds this glusterd. */
-static const char config[] = "volume management\n"
-			     "    type mgmt/glusterd\n"
-			     "    option working-directory /var/lib/glusterd\n"
-			     "    option run-directory " GLUSTERD_RUN_DIR "\n"
-			     "    option transport-type socket\n"
-			     "    option transport.socket.keepalive-time 10\n"
-			     "    option transport.socket.keepalive-interval 2\n"
-			     "    option transport.socket.read-fail-log off\n"
-			     "    option transport.socket.listen-port 24007\n"
-			     "    option ping-timeout 0\n"
-			     "    option event-threads 1\n"
-			     "    option max-port 60999\n"
-			     "end-volume\n";
+static const char config_head[] = "volume management\n"
+				  "    type mgmt/glusterd\n"
+				  "    option working-directory /var/lib/glusterd\n"
+				  "    option run-directory " GLUSTERD_RUN_DIR "\n"
+				  "    option transport-type socket\n"
+				  "    option transport.socket.keepalive-time 10\n"
+				  "    option transport.socket.keepalive-interval 2\n"
+				  "    option transport.socket.read-fail-log off\n"
+				  "    option transport.socket.listen-port 24007\n"
+				  "    option ping-timeout 0\n"
+				  "    option event-threads 1\n"
+				  "    option max-port 60999\n";
 
 /* ---- processes ----------------------------------------------------------------------------- */
 static int pid_from(const char *path)
@@ -42,8 +41,7 @@ static int pid_from(const char *path)
 	return file_read(path, 64, &text, NULL, NULL) < 0 ? 0 : atoi(text);
 }
 
-/* Neither gone nor a zombie that nobody has reaped yet, and running this program (its argv[0] or an argument). */
-static bool process_is(int pid, const char *word)
+bool process_is(int pid, const char *word)
 {
 	cleanup_free char *stat_path = xasprintf("/proc/%d/stat", pid);
 	cleanup_free char *cmdline_path = xasprintf("/proc/%d/cmdline", pid);
@@ -88,11 +86,11 @@ static bool answers(void)
 	return fd >= 0 && connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0;
 }
 
-static int wait_until_answers(struct error *err)
+int glusterd_wait(int (*pid)(void *userdata), void *userdata, struct error *err)
 {
 	int64_t end = clock_mono_ms(&clock_real) + START_TIMEOUT_MS;
 
-	while (!(glusterd_pid() > 0 && answers())) {
+	while (!(pid(userdata) > 0 && answers())) {
 		if (clock_mono_ms(&clock_real) >= end)
 			return error_set(err, ETIMEDOUT,
 					 "glusterd does not answer after %d s: see " LOG_FILE,
@@ -102,11 +100,14 @@ static int wait_until_answers(struct error *err)
 	return 0;
 }
 
-static int launch(const char *config_path, struct error *err)
+int glusterd_launch(const char *config_path, const char *address, pid_t *ret, struct error *err)
 {
 	const char *argv[] = { "glusterd",	  "-N", "-f",	  config_path, "-p",
 			       GLUSTERD_PID_FILE, "-l", LOG_FILE, NULL };
-	pid_t pid;
+	cleanup_free char *bind =
+		address ? xasprintf("    option transport.socket.bind-address %s\n", address)
+			: xstrdup("");
+	cleanup_free char *config = xasprintf("%s%send-volume\n", config_head, bind);
 	int rc;
 
 	if ((rc = mkdir_parents(GLUSTERD_RUN_DIR, 0755, err)) < 0 ||
@@ -120,11 +121,11 @@ static int launch(const char *config_path, struct error *err)
 						  .netns_fd = -1,
 						  .mntns_fd = -1,
 						  .keep_fd = -1 },
-			  &pid, err);
+			  ret, err);
 	return rc < 0 ? error_prefix(err, "Cannot start glusterd") : 0;
 }
 
-static void read_uuid(char uuid[static UUID_TEXT_MAX])
+void glusterd_uuid(char uuid[static UUID_TEXT_MAX])
 {
 	cleanup_free char *text = NULL;
 	const char *p;
@@ -135,9 +136,16 @@ static void read_uuid(char uuid[static UUID_TEXT_MAX])
 		snprintf(uuid, UUID_TEXT_MAX, "%.36s", p + 5);
 }
 
+static int own_pid(void *userdata)
+{
+	(void)userdata;
+	return glusterd_pid();
+}
+
 int glusterd_start(const char *config_path, bool start, struct glusterd_state *ret,
 		   struct error *err)
 {
+	pid_t pid;
 	int rc;
 
 	if (glusterd_pid() == 0) {
@@ -145,15 +153,15 @@ int glusterd_start(const char *config_path, bool start, struct glusterd_state *r
 			*ret = (struct glusterd_state){ 0 };
 			return 0;
 		}
-		rc = launch(config_path, err);
+		rc = glusterd_launch(config_path, NULL, &pid, err);
 		if (rc < 0)
 			return rc;
 	}
-	rc = wait_until_answers(err);
+	rc = glusterd_wait(own_pid, NULL, err);
 	if (rc < 0)
 		return rc;
 	*ret = (struct glusterd_state){ .running = true, .pid = glusterd_pid() };
-	read_uuid(ret->uuid);
+	glusterd_uuid(ret->uuid);
 	return 0;
 }
 
@@ -197,7 +205,7 @@ void glusterd_forget_dead(const char *volume)
 		cleanup_free char *file = xasprintf("%s/%s", dir_path, e->d_name);
 
 		if (str_has_suffix(e->d_name, ".pid") &&
-		    !process_is(pid_from(file), "--brick-name"))
+		    !process_is(pid_from(file), GLUSTERD_BRICK_FLAG))
 			unlink(file);
 	}
 	if (dir)

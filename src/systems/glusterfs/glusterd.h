@@ -11,12 +11,23 @@
 #define GLUSTERD_RUN_DIR "/run/gluster"
 #define GLUSTERD_SOCKET "/run/glusterd.socket"
 #define GLUSTERD_PID_FILE "/run/glusterd.pid"
+#define GLUSTERD_BRICK_FLAG                                                                        \
+	"--brick-name" /* on the command line of a brick process, before its path */
 
-/* Finds glusterd; with start, starts it with a configuration file written at config_path and waits until it answers. */
+/* Starts it, with a configuration file written at config_path. address: where alone it listens, or
+ * NULL. */
+int glusterd_launch(const char *config_path, const char *address, pid_t *ret, struct error *err);
+/* Waits until it takes requests; pid tells which process it is, 0 for none. */
+int glusterd_wait(int (*pid)(void *userdata), void *userdata, struct error *err);
+/* The identity that it gave itself, "" before it first ran. */
+void glusterd_uuid(char uuid[static UUID_TEXT_MAX]);
+/* Finds glusterd; with start, starts it and waits until it answers. */
 int glusterd_start(const char *config_path, bool start, struct glusterd_state *ret,
 		   struct error *err);
 /* Of a brick process by its pid file; 0: none runs. */
 int glusterd_brick_pid(const char *volume, const char *path);
+/* Neither gone nor a zombie, and running this program (argv[0] ends with it) or with this argument. */
+bool process_is(int pid, const char *word);
 /* Removes pid files of brick processes that are gone, which glusterd may take for running ones. */
 void glusterd_forget_dead(const char *volume);
 /* Entries of the brick's heal index, or -errno. */

@@ -146,6 +146,9 @@ struct node_host {
 struct node_host_options {
 	const char *state_dir; /* records live in STATE/agent/NAMESPACE.NODE */
 	const char *ns, *node;
+	bool storage_pod; /* glusterd and bricks run in a pod of their own (storage.h), and not by us */
+	const char *
+		machine_id; /* of the machine, where /etc/machine-id is not the machine's own; or NULL */
 };
 int node_host_real(const struct node_host_options *options, struct node_host **ret,
 		   struct error *err);

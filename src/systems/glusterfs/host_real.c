@@ -8,6 +8,7 @@
 #include "systems/glusterfs/host.h"
 #include "systems/glusterfs/mount.h"
 #include "systems/glusterfs/quota.h"
+#include "systems/glusterfs/storage.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,7 +19,9 @@ struct real {
 	struct node_host host;
 	char *dir; /* records and glusterd's configuration */
 	char version[32];
-	struct pid_watch *watch;
+	char machine_id[40]; /* "" for that of the machine we run on */
+	struct pid_watch *watch; /* of processes beside us, or */
+	struct storage_watch *storage; /* of the storage pod's */
 };
 
 static struct real *real(struct node_host *h)
@@ -53,8 +56,11 @@ static int real_identity(struct node_host *h, struct node_identity *ret, struct 
 
 	if (rc < 0)
 		return rc;
-	/* a container may have none; its boot id tells machines apart well enough then */
-	read_line("/etc/machine-id", id.machine_id, sizeof(id.machine_id), NULL);
+	/* a machine may have none; its boot id tells machines apart well enough then */
+	if (real(h)->machine_id[0])
+		memcpy(id.machine_id, real(h)->machine_id, sizeof(id.machine_id));
+	else
+		read_line("/etc/machine-id", id.machine_id, sizeof(id.machine_id), NULL);
 	*ret = id;
 	return 0;
 }
@@ -179,11 +185,13 @@ static int real_glusterd_ensure(struct node_host *h, bool start, struct glusterd
 			return error_prefix(
 				err, "Is GlusterFS (glusterfs-server) installed on this node?");
 	}
-	rc = glusterd_start(config, start, &state, err);
+	rc = real(h)->storage ? storage_glusterd(&state, err)
+			      : glusterd_start(config, start, &state, err);
 	if (rc < 0)
 		return rc;
 	snprintf(state.version, sizeof(state.version), "%s", real(h)->version);
-	pid_watch_add(real(h)->watch, state.pid);
+	if (!real(h)->storage)
+		pid_watch_add(real(h)->watch, state.pid);
 	*ret = state;
 	return 0;
 }
@@ -202,8 +210,9 @@ static int real_brick_usage(struct node_host *h, const char *volume, const char 
 	usage.pending = glusterd_brick_pending(path);
 	if (usage.pending < 0)
 		usage.pending = -1;
-	usage.pid = glusterd_brick_pid(volume, path);
-	pid_watch_add(real(h)->watch, usage.pid);
+	usage.pid = real(h)->storage ? storage_brick_pid(path) : glusterd_brick_pid(volume, path);
+	if (!real(h)->storage)
+		pid_watch_add(real(h)->watch, usage.pid);
 	*ret = usage;
 	return 0;
 }
@@ -232,6 +241,9 @@ static int real_volume_get(struct node_host *h, const char *name, bool exact,
 
 static int real_volume_apply(struct node_host *h, const struct volume_step *step, struct error *err)
 {
+	/* the storage pod does that for its own */
+	if (step->kind == STEP_START_FORCE && !real(h)->storage)
+		glusterd_forget_dead(step->volume);
 	return cli_volume_apply(step, err);
 }
 
@@ -257,6 +269,7 @@ static int real_quota_sweep(struct node_host *h, const char *brick, struct error
 static void real_free(struct node_host *h)
 {
 	pid_watch_free(real(h)->watch);
+	storage_watch_free(real(h)->storage);
 	free(real(h)->dir);
 	free(h);
 }
@@ -301,7 +314,12 @@ int node_host_real(const struct node_host_options *o, struct node_host **ret, st
 	r = xcalloc(1, sizeof(*r));
 	r->host.ops = &real_ops;
 	r->dir = TAKE_PTR(dir);
-	r->watch = pid_watch_new(ended, r);
+	if (o->machine_id)
+		snprintf(r->machine_id, sizeof(r->machine_id), "%s", o->machine_id);
+	if (o->storage_pod)
+		r->storage = storage_watch_new(ended, r);
+	else
+		r->watch = pid_watch_new(ended, r);
 	*ret = &r->host;
 	return 0;
 }
