@@ -260,6 +260,10 @@ static const struct kind *kind_of_resource(const char *resource)
 	for (size_t i = 0; kinds[i]; i++)
 		if (streq(kind_resource(kinds[i], buf), resource))
 			return kinds[i];
+	/* the store in memory stands for a cluster in tests, and holds them too */
+	for (size_t i = 0; foreign_kinds[i]; i++)
+		if (streq(kind_resource(foreign_kinds[i], buf), resource))
+			return foreign_kinds[i];
 	return NULL;
 }
 

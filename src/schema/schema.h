@@ -90,6 +90,14 @@ extern const struct kind *const kinds[];
 extern const struct kind KIND_STORAGENODE, KIND_STORAGESTATUS, KIND_STORAGEPOOL, KIND_STORAGECLASS, KIND_PVC,
 	KIND_PV, KIND_EVENT, KIND_NAMESPACE, KIND_CONFIGMAP, KIND_SECRET, KIND_NODE, KIND_POD, KIND_LEASE;
 
+/*
+ * Kinds that only a cluster has, ended by NULL: for the client, and for that alone. None of the
+ * functions below knows them, and so the embedded API does not serve them.
+ */
+extern const struct kind *const foreign_kinds[];
+extern const struct kind KIND_CRD, KIND_DEPLOYMENT, KIND_DAEMONSET, KIND_PDB, KIND_CSIDRIVER, KIND_SERVICEACCOUNT,
+	KIND_ROLE, KIND_ROLEBINDING, KIND_CLUSTERROLE, KIND_CLUSTERROLEBINDING;
+
 /* "coreos.com/v1", "v1" */
 const char *kind_api_version(const struct kind *k, char *buf, size_t size);
 const struct kind *kind_by_gvk(const char *api_version, const char *kind);

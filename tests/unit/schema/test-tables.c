@@ -79,6 +79,24 @@ static void test_kinds(void **state)
 	assert_int_equal(n, 13);
 }
 
+/* The client knows them; nothing that serves or explains does. */
+static void test_foreign(void **state)
+{
+	for (size_t i = 0; foreign_kinds[i]; i++) {
+		const struct kind *k = foreign_kinds[i];
+		char version[128];
+
+		for (const struct field *f = k->fields; f->name; f++)
+			walk(k->kind, f);
+		assert_non_null(k->help);
+		assert_int_equal(named(k->fields, "status") != NULL, k->has_status);
+		assert_false(k->custom);
+		assert_null(kind_by_gvk(kind_api_version(k, version, sizeof(version)), k->kind));
+		assert_null(kind_by_path(k->group, k->version, k->plural));
+		assert_null(kind_by_word(k->plural));
+	}
+}
+
 static void test_words(void **state)
 {
 	assert_ptr_equal(kind_by_word("storagenodes.coreos.com"), &KIND_STORAGENODE);
@@ -132,6 +150,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fields),
 		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_foreign),
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_columns_promised),
 	};
