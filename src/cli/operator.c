@@ -10,6 +10,8 @@
 #include "local/program.h"
 #include "local/self.h"
 #include "local/wake.h"
+#include "pods/certs.h"
+#include "pods/platform.h"
 #include "systems/glusterfs/plan.h"
 
 #include <errno.h>
@@ -33,7 +35,10 @@ static const char usage[] =
 	"  --volume-type TYPE    default replicate:3; also disperse:D:R, arbiter, none\n"
 	"  --overcommit FACTOR   default 1: promised sizes stay within capacity times this\n"
 	"  --reclaim POLICY      default delete; also retain, archive\n"
-	"  --platform local      what runs the agents: processes of this machine\n"
+	"  --platform local      what runs the agents: processes of this machine, or kubernetes\n"
+	"  --image IMAGE         on Kubernetes: of storage pods and agents\n"
+	"  --tls on|off          on Kubernetes, default on: pools use TLS, and nobody without a\n"
+	"                        certificate reaches them\n"
 	"  --worker FILE         the program qm-gluster, where it is not found by itself\n"
 	"\n"
 	"Example: quartermaster operator --deployment gold --volume-type arbiter --reclaim "
@@ -49,6 +54,8 @@ static const struct option flags[] = {
 	{ "reclaim", required_argument, NULL, 'r' },
 	{ "platform", required_argument, NULL, 'p' },
 	{ "worker", required_argument, NULL, 'w' },
+	{ "image", required_argument, NULL, 'i' },
+	{ "tls", required_argument, NULL, 's' },
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
 };
@@ -79,8 +86,33 @@ static int parse_overcommit(const char *text, double *ret, struct error *err)
 	return 0;
 }
 
-static int parse_flag(int c, struct operator_options *o, char **worker, struct error *err)
+struct settings {
+	struct operator_options o;
+	bool kubernetes, tls;
+	const char *image;
+	char *worker; /* owned */
+};
+
+static int parse_platform(const char *text, struct settings *s, struct error *err)
 {
+	s->kubernetes = streq(text, "kubernetes");
+	if (!s->kubernetes && !streq(text, "local"))
+		return error_set(err, EINVAL, "--platform %s: use local or kubernetes", text);
+	return 0;
+}
+
+static int parse_tls(const char *text, struct settings *s, struct error *err)
+{
+	s->tls = streq(text, "on");
+	if (!s->tls && !streq(text, "off"))
+		return error_set(err, EINVAL, "--tls %s: use on or off", text);
+	return 0;
+}
+
+static int parse_flag(int c, struct settings *s, struct error *err)
+{
+	struct operator_options *o = &s->o;
+
 	switch (c) {
 	case 'k':
 		o->kubeconfig = optarg;
@@ -102,22 +134,29 @@ static int parse_flag(int c, struct operator_options *o, char **worker, struct e
 	case 'r':
 		return parse_reclaim(optarg, &o->reclaim, err);
 	case 'w':
-		free(*worker);
-		*worker = xstrdup(optarg);
+		free(s->worker);
+		s->worker = xstrdup(optarg);
 		return 0;
+	case 'i':
+		s->image = optarg;
+		return 0;
+	case 's':
+		return parse_tls(optarg, s, err);
 	case 'p':
-		if (streq(optarg, "local"))
-			return 0;
-		return error_set(err, EINVAL, "--platform %s: only local is there", optarg);
+		return parse_platform(optarg, s, err);
 	default:
 		return error_set(err, EINVAL, "see quartermaster operator --help");
 	}
 }
 
 /* A pool's name is the deployment's with a number behind it, at most 60 bytes, and Gluster's volume name too. */
-static int check(const struct operator_options *o, struct error *err)
+static int check(const struct settings *s, struct error *err)
 {
+	const struct operator_options *o = &s->o;
 	struct volume_type type;
+	if (s->kubernetes && (!s->image || !*s->image))
+		return error_set(err, EINVAL,
+				 "--image IMAGE is needed: what storage pods and agents run");
 	if (!name_is_label(o->deployment) || strlen(o->deployment) > 50)
 		return error_set(err, EINVAL,
 				 "--deployment %s: use a-z, 0-9 and -, at most 50 of them",
@@ -130,15 +169,14 @@ static int check(const struct operator_options *o, struct error *err)
 }
 
 /* 1: help was asked for. */
-static int parse(int argc, char **argv, struct operator_options *o, char **worker,
-		 struct error *err)
+static int parse(int argc, char **argv, struct settings *s, struct error *err)
 {
 	int c, rc;
 	optind = 0; /* the command line was looked at before us */
 	while ((c = getopt_long(argc, argv, "h", flags, NULL)) != -1) {
 		if (c == 'h')
 			return 1;
-		rc = parse_flag(c, o, worker, err);
+		rc = parse_flag(c, s, err);
 		if (rc < 0)
 			return rc;
 	}
@@ -146,15 +184,12 @@ static int parse(int argc, char **argv, struct operator_options *o, char **worke
 		return error_set(err, EINVAL,
 				 "\"%s\" is not a flag; see quartermaster operator --help",
 				 argv[optind]);
-	return check(o, err);
+	return check(s, err);
 }
 
-static int run(struct operator_options *o, struct error *err)
+static int run_here(struct operator_options *o, struct error *err)
 {
-	cleanup_free char *logs = state_path("log");
 	int rc = program_lock("operator", err);
-	if (rc >= 0)
-		rc = mkdir_parents(logs, 0700, err);
 	if (rc >= 0)
 		rc = instance_wake(o->kubeconfig, o->ns, err);
 	if (rc >= 0)
@@ -166,39 +201,90 @@ static int run(struct operator_options *o, struct error *err)
 	gethostname(host, sizeof(host) - 1);
 	cleanup_free char *identity = xasprintf("%s:%s", host, run_dir());
 	o->identity = identity;
-	o->worker_log_dir = logs;
+	o->binder = true; /* there is no controller manager */
 	rc = operator_run(o, err);
 	platform_local_free(o->platform);
 	return rc;
 }
 
+static int connect_cluster(const struct operator_options *o, struct kube **ret, struct error *err)
+{
+	struct kube_config config = { 0 };
+	int rc = kube_config_load(o->kubeconfig, &config, err);
+	if (rc < 0)
+		return rc;
+	free(config.manager);
+	config.manager = xstrdup("quartermaster-operator");
+	rc = kube_connect(&config, ret, err);
+	kube_config_done(&config);
+	return rc;
+}
+
+static int run_on_cluster(struct settings *s, struct error *err)
+{
+	cleanup_free char *storage = certs_common_name(s->o.ns, s->o.deployment, "storage"),
+			  *client = certs_common_name(s->o.ns, s->o.deployment, "client");
+	cleanup_free char *allow = xasprintf("%s,%s", storage, client);
+	struct kube *kube = NULL;
+	int rc = connect_cluster(&s->o, &kube, err);
+	if (rc < 0) {
+		kube_free(kube);
+		return rc;
+	}
+	struct platform_pods_options pods = {
+		.kube = kube,
+		.ns = s->o.ns,
+		.settings = { .deployment = s->o.deployment, .image = s->image, .tls = s->tls },
+		.tls_dir = TLS_DIR,
+		.secure_file = "/var/lib/glusterd/secure-access",
+	};
+	s->o.tls_allow = s->tls ? allow : NULL;
+	s->o.platform = platform_pods_new(&pods);
+	rc = operator_run(&s->o, err);
+	platform_pods_free(s->o.platform);
+	kube_free(kube);
+	return rc;
+}
+
+static int run(struct settings *s, struct error *err)
+{
+	cleanup_free char *logs = state_path("log");
+	int rc = mkdir_parents(logs, 0700, err);
+	if (rc < 0)
+		return rc;
+	s->o.worker_log_dir = logs;
+	s->o.worker_program = s->worker;
+	return s->kubernetes ? run_on_cluster(s, err) : run_here(&s->o, err);
+}
+
 int verb_operator(int argc, char **argv)
 {
-	struct operator_options o = {
-		.deployment = "glusterfs",
-		.ns = "default",
-		.type = "glusterfs",
-		.volume_type = "replicate:3",
-		.reclaim = "Delete",
-		.overcommit = 1,
-		.binder = true, /* the local platform has no controller manager */
+	struct settings s = {
+		.o = { .deployment = "glusterfs",
+		       .ns = "default",
+		       .type = "glusterfs",
+		       .volume_type = "replicate:3",
+		       .reclaim = "Delete",
+		       .overcommit = 1 },
+		.tls = true,
+		.worker = self_sibling("qm-gluster"),
 	};
-	cleanup_free char *worker = self_sibling("qm-gluster");
 	struct error err = ERROR_INIT;
-	int rc = parse(argc, argv, &o, &worker, &err);
+	int rc = parse(argc, argv, &s, &err);
 
-	if (rc > 0) {
+	if (rc > 0)
 		fputs(usage, stdout);
-		return 0;
-	}
-	if (rc < 0) {
-		fprintf(stderr, "quartermaster operator: %s\n", error_text(&err, rc));
-		return 2;
-	}
-	log_init("operator", LOG_LEVEL_INFO);
-	o.worker_program = worker;
-	rc = run(&o, &err);
 	if (rc < 0)
-		log_err("%s", error_text(&err, rc));
-	return rc < 0 ? 1 : 0;
+		fprintf(stderr, "quartermaster operator: %s\n", error_text(&err, rc));
+	if (rc == 0) {
+		log_init("operator", LOG_LEVEL_INFO);
+		rc = run(&s, &err);
+		if (rc < 0)
+			log_err("%s", error_text(&err, rc));
+		rc = rc < 0 ? 1 : 0;
+	} else {
+		rc = rc < 0 ? 2 : 0;
+	}
+	free(s.worker);
+	return rc;
 }

@@ -176,9 +176,10 @@ static int read_ca(const char *cert_pem, const char *key_pem, X509 **ret_cert, E
 	return 0;
 }
 
-int cert_make_server(const char *ca_cert, const char *ca_key, const char *common_name,
-		     const char *const *alt_names, int days, char **ret_cert, char **ret_key,
-		     struct error *err)
+/* usage: of the key, as OpenSSL spells it. */
+static int make_signed(const char *ca_cert, const char *ca_key, const char *common_name,
+		       const char *const *alt_names, const char *usage, int days, char **ret_cert,
+		       char **ret_key, struct error *err)
 {
 	EVP_PKEY *key cleanup_with(cleanup_key) = NULL;
 	EVP_PKEY *issuer_key cleanup_with(cleanup_key) = NULL;
@@ -199,11 +200,49 @@ int cert_make_server(const char *ca_cert, const char *ca_key, const char *common
 		return fail(err, "the fields");
 	if (!add_extension(cert, issuer, NID_basic_constraints, "critical,CA:FALSE") ||
 	    !add_extension(cert, issuer, NID_key_usage, "critical,digitalSignature") ||
-	    !add_extension(cert, issuer, NID_ext_key_usage, "serverAuth") ||
+	    !add_extension(cert, issuer, NID_ext_key_usage, usage) ||
 	    !add_extension(cert, issuer, NID_authority_key_identifier, "keyid") ||
 	    (alt.len && !add_extension(cert, issuer, NID_subject_alt_name, alt.data)))
 		return fail(err, "the extensions");
 	if (!X509_sign(cert, issuer_key, EVP_sha256()))
 		return fail(err, "signing");
 	return to_pem(cert, key, ret_cert, ret_key, err);
+}
+
+int cert_make_server(const char *ca_cert, const char *ca_key, const char *common_name,
+		     const char *const *alt_names, int days, char **ret_cert, char **ret_key,
+		     struct error *err)
+{
+	return make_signed(ca_cert, ca_key, common_name, alt_names, "serverAuth", days, ret_cert,
+			   ret_key, err);
+}
+
+int cert_make_peer(const char *ca_cert, const char *ca_key, const char *common_name, int days,
+		   char **ret_cert, char **ret_key, struct error *err)
+{
+	static const char *const none[] = { NULL };
+
+	return make_signed(ca_cert, ca_key, common_name, none, "serverAuth,clientAuth", days,
+			   ret_cert, ret_key, err);
+}
+
+static X509 *read_cert(const char *pem)
+{
+	BIO *bio cleanup_with(cleanup_bio) = BIO_new_mem_buf(pem, -1);
+
+	return bio ? PEM_read_bio_X509(bio, NULL, NULL, (void *)"") : NULL;
+}
+
+int64_t cert_seconds_left(const char *cert_pem, const char *ca_pem)
+{
+	X509 *cert cleanup_with(cleanup_x509) = read_cert(cert_pem);
+	X509 *ca cleanup_with(cleanup_x509) = read_cert(ca_pem);
+	int days = 0, seconds = -1;
+
+	if (!cert || !ca || X509_verify(cert, X509_get0_pubkey(ca)) != 1 ||
+	    !ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(cert))) {
+		ERR_clear_error();
+		return -1;
+	}
+	return (int64_t)days * 86400 + seconds;
 }

@@ -124,5 +124,7 @@ bool condition_set(json_t *conditions, const char *type, bool status, const char
 		   int64_t generation, int64_t now_wall_ms);
 const json_t *condition_get(const json_t *conditions, const char *type);
 bool condition_is_true(const json_t *conditions, const char *type);
+/* A value of a Secret as text; NULL where it has none, or none that is text. Caller frees. */
+char *secret_text(const json_t *secret, const char *key);
 /* A metav1.OwnerReference to owner (controller, blockOwnerDeletion). New reference. */
 json_t *owner_reference(const struct kind *kind, const json_t *owner);

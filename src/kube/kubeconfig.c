@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "kube/base64.h"
 #include "kube/kube.h"
 
 #include "base/file.h"
@@ -36,25 +37,6 @@ static const json_t *named(const json_t *list, const char *name, const char *key
 			return json_object_get(item, key);
 	}
 	return NULL;
-}
-
-static int base64_decode(const char *text, char **ret)
-{
-	size_t len = strlen(text);
-	cleanup_free unsigned char *out = xmalloc(len / 4 * 3 + 4);
-	EVP_ENCODE_CTX *ctx = EVP_ENCODE_CTX_new();
-	int n = 0, tail = 0, rc;
-
-	EVP_DecodeInit(ctx);
-	rc = EVP_DecodeUpdate(ctx, out, &n, (const unsigned char *)text, (int)len);
-	if (rc >= 0)
-		rc = EVP_DecodeFinal(ctx, out + n, &tail);
-	EVP_ENCODE_CTX_free(ctx);
-	if (rc < 0)
-		return -EINVAL;
-	out[n + tail] = 0;
-	*ret = (char *)TAKE_PTR(out);
-	return 0;
 }
 
 /* A path in a kubeconfig is relative to where that file is. */

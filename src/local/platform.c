@@ -98,12 +98,14 @@ static int write_credentials(const json_t *node, const char *agent, char **ret_p
 	return r;
 }
 
-static int agent_ensure(struct platform *p, const json_t *node, struct error *err)
+/* Agents and glusterd of one machine are never replaced under what they serve. */
+static int agent_ensure(struct platform *p, const json_t *node, bool may_roll, struct error *err)
 {
 	cleanup_free char *box = box_of(node), *agent = agent_of(node), *config = NULL;
 	cleanup_free char *key = object_key(node), *state = state_path("boxes/%s", box);
 	int r = ensure_box(node, box, err);
 
+	(void)may_roll;
 	if (r == 0)
 		r = write_credentials(node, agent, &config, err);
 	if (r < 0)

@@ -34,6 +34,7 @@ struct operator
 	const char
 		*reclaim; /* "Delete", "Retain" or "archive": what the class gets when it is made */
 	bool binder; /* bind claims ourselves: there is no controller manager */
+	const char *tls_allow; /* see plan_input */
 	struct platform *platform;
 	struct workers *workers;
 	/* Whether we hold the lease operator-<deployment> now, and its epoch. */
@@ -85,6 +86,7 @@ struct operator_options {
 	const char *deployment, *ns, *type, *volume_type, *reclaim;
 	double overcommit;
 	bool binder;
+	const char *tls_allow; /* see plan_input */
 	struct platform *platform;
 	/* Who we are for the lease. Where a lock sees to it that there is only one of us, the same in every
 	 * life: then a restarted operator goes on at once. NULL: another one each time. */

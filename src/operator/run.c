@@ -10,6 +10,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
+/* Another takes over within 15 s of a death: this long, and the time between two looks. */
+#define LEASE_S 10
+
 /* A running operator: its own connections for the loops and for the lease. */
 struct process {
 	struct operator op;
@@ -64,7 +67,7 @@ static int start_lease(struct process *p, const struct operator_options *o, stru
 		.ns = p->op.ns,
 		.name = name,
 		.identity = identity,
-		.duration_s = 15,
+		.duration_s = LEASE_S,
 		.changed = lease_changed,
 		.userdata = p,
 	};
@@ -124,6 +127,7 @@ int operator_run(const struct operator_options *o, struct error *err)
 				     .overcommit = o->overcommit,
 				     .reclaim = o->reclaim,
 				     .binder = o->binder,
+				     .tls_allow = o->tls_allow,
 				     .platform = o->platform,
 				     .leads = leads,
 				     .leads_userdata = &p,

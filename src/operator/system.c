@@ -162,15 +162,23 @@ static int make_plan(struct system *s)
 		.pools = s->pools,
 		.volumes = volumes,
 		.epoch = s->epoch,
+		.tls_allow = s->op->tls_allow,
 	};
 	return glusterfs_plan(&in, &s->plan, &s->r->error);
+}
+
+static int prepare_platform(struct system *s)
+{
+	const struct platform_ops *ops = s->op->platform->ops;
+
+	return ops->prepare ? ops->prepare(s->op->platform, &s->r->error) : 0;
 }
 
 static int look(struct system *s)
 {
 	int (*const steps[])(struct system *) = {
-		status_get, read_deployments, read_nodes,   read_pools,	  nodes_prepare,
-		make_plan,  pools_apply,      nodes_finish, status_write,
+		status_get,    read_deployments, read_nodes,  read_pools,   prepare_platform,
+		nodes_prepare, make_plan,	 pools_apply, nodes_finish, status_write,
 	};
 	int rc = ledger_load(s->op->ledger, s->r, s->epoch);
 	for (size_t i = 0; rc == 0 && i < ARRAY_SIZE(steps); i++)

@@ -319,6 +319,49 @@ static json_t *for_platform(const json_t *node)
 	return copy;
 }
 
+static const json_t *pool_of(const struct system *s, const char *name)
+{
+	size_t i;
+	json_t *p;
+	json_array_foreach (s->pools, i, p)
+		if (streq(object_name(p), name))
+			return p;
+	return NULL;
+}
+
+static bool pool_is_whole(const json_t *pool)
+{
+	return streq(jstr(pool, "status", "phase"), "Online") &&
+	       jint(pool, "status", "healPending") == 0;
+}
+
+/* Nobody notices when what serves this node's bricks stops for a while: their pools are whole, or they are down already. */
+static bool may_interrupt(const struct system *s, const json_t *node)
+{
+	size_t i;
+	json_t *b;
+	json_array_foreach (jget(node, "status", "agent", "bricks"), i, b) {
+		const json_t *pool = pool_of(s, jstr(b, "pool"));
+		if (pool && jbool(b, "online") && !pool_is_whole(pool))
+			return false;
+	}
+	return true;
+}
+
+static int tell_disruption(struct system *s)
+{
+	const struct platform_ops *ops = s->op->platform->ops;
+	bool allowed = true;
+	size_t i;
+	json_t *p;
+
+	if (!ops->disruption)
+		return 0;
+	json_array_foreach (s->pools, i, p)
+		allowed = allowed && pool_is_whole(p);
+	return ops->disruption(s->op->platform, allowed, &s->r->error);
+}
+
 /* The platform keeps agents running; it is asked again only now and then, or when something has changed. */
 static void ensure_agent(struct system *s, const json_t *node)
 {
@@ -334,10 +377,12 @@ static void ensure_agent(struct system *s, const json_t *node)
 	if (m->ensured_ms && m->ensured_generation == generation && now - m->ensured_ms < wait)
 		return;
 	cleanup_json json_t *seen = for_platform(node);
-	int rc = s->op->platform->ops->agent_ensure(s->op->platform, seen, &err);
-	if (rc < 0) {
+	int rc = s->op->platform->ops->agent_ensure(s->op->platform, seen, may_interrupt(s, node),
+						    &err);
+	if (rc < 0)
 		system_problem(s, "the agent of node %s cannot be run: %s", object_name(node),
 			       error_text(&err, rc));
+	if (rc != 0) {
 		s->r->again_ms = ENSURE_AGAIN_MS / 12;
 		return;
 	}
@@ -430,6 +475,8 @@ int nodes_finish(struct system *s)
 		node = json_array_get(s->nodes, i);
 		rc = finish_node(s, node);
 	}
+	if (rc == 0)
+		rc = tell_disruption(s);
 	json_array_foreach (s->nodes, i, node) {
 		const char *phase = jstr(node, "status", "phase");
 		if (streq(phase, "Offline") || streq(phase, "Degraded") || streq(phase, "Emptying"))

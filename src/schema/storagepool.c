@@ -23,6 +23,10 @@ static const struct field spec_fields[] = {
 	F_STRING("deployment", "The deployment that the pool is part of.", .required = true,
 		 .immutable = true, .check = check_label_name),
 	F_STRING("cluster", "The cluster whose nodes hold the pool."),
+	F_STRING("tlsAllow",
+		 "Who may use the pool: common names of certificates, separated by commas. Connections "
+		 "to it use TLS. A pool without it is plain.",
+		 .max = 1000, .immutable = true),
 	F_STRING("volumeType",
 		 "How it keeps data: replicate:N, disperse:DATA:REDUNDANCY, arbiter or none."),
 	F_COUNT("epoch", "The operator's term in which this was decided."),

@@ -181,7 +181,8 @@ static int platform_machine(struct platform *p, const json_t *storage_node, char
 	return 0;
 }
 
-static int platform_agent_ensure(struct platform *p, const json_t *storage_node, struct error *err)
+static int platform_agent_ensure(struct platform *p, const json_t *storage_node, bool may_roll,
+				 struct error *err)
 {
 	struct model_platform *mp = platform_of(p);
 	struct model_node *n = model_node_named(mp->model, object_name(storage_node));
@@ -223,8 +224,9 @@ static int platform_agent_remove(struct platform *p, const json_t *storage_node,
 
 void model_platform_init(struct model_platform *p, struct model *m, struct proc *proc)
 {
-	static const struct platform_ops ops = { platform_machine, platform_agent_ensure,
-						 platform_agent_remove };
+	static const struct platform_ops ops = { .machine = platform_machine,
+						 .agent_ensure = platform_agent_ensure,
+						 .agent_remove = platform_agent_remove };
 
 	*p = (struct model_platform){ .platform = { &ops }, .model = m, .proc = proc };
 }

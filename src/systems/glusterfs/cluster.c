@@ -212,7 +212,13 @@ static bool decide_options(struct decision *d, const json_t *wanted, const json_
 static bool decide_profile(struct decision *d)
 {
 	cleanup_json json_t *profile = volume_options_for(d->type.layout);
+	const char *allow = jstr(d->view->pool, "spec", "tlsAllow");
 
+	if (allow && *allow) {
+		json_object_set_new(profile, "client.ssl", json_string("on"));
+		json_object_set_new(profile, "server.ssl", json_string("on"));
+		json_object_set_new(profile, "auth.ssl-allow", json_string(allow));
+	}
 	return decide_options(d, profile, jget(d->view->pool, "spec", "options"),
 			      "Setting the volume's options");
 }

@@ -31,6 +31,7 @@ struct plan_input {
 	const json_t *
 		volumes; /* object: pool's name to how many volumes it holds; NULL: unknown, so never delete one */
 	int64_t epoch;
+	const char *tls_allow; /* who may connect to new pools, by certificate; NULL: new pools are plain */
 };
 
 struct plan_output {

@@ -194,6 +194,8 @@ static void create_pool(struct plan_model *m, const char *cluster, const struct 
 		json_pack("{s:s, s:s, s:s, s:s, s:I, s:o, s:{}}", "type", "glusterfs", "deployment",
 			  m->in->deployment, "cluster", cluster, "volumeType", m->in->volume_type,
 			  "epoch", (json_int_t)m->in->epoch, "bricks", bricks, "options");
+	if (m->in->tls_allow)
+		json_object_set_new(p->spec, "tlsAllow", json_string(m->in->tls_allow));
 }
 
 static void grow_cluster(struct plan_model *m, const char *cluster)

@@ -230,7 +230,7 @@ static int p_machine(struct platform *p, const json_t *node, char **ret, struct 
 	return 0;
 }
 
-static int p_ensure(struct platform *p, const json_t *node, struct error *err)
+static int p_ensure(struct platform *p, const json_t *node, bool may_roll, struct error *err)
 {
 	assert_non_null(jstr(node, "status", "nodeName"));
 	json_object_set_new(of_platform(p)->agents, object_name(node), json_true());
@@ -243,7 +243,9 @@ static int p_remove(struct platform *p, const json_t *node, struct error *err)
 	return 0;
 }
 
-static const struct platform_ops platform_ops = { p_machine, p_ensure, p_remove };
+static const struct platform_ops platform_ops = { .machine = p_machine,
+						   .agent_ensure = p_ensure,
+						   .agent_remove = p_remove };
 
 /* ---- agents -------------------------------------------------------------------------------------- */
 
