@@ -23,6 +23,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#define PURGE_DELAY_MAX_S 64
 #define THREADS 8
 #define LINE_LIMIT 65536
 #define CHANNEL STDIN_FILENO
@@ -119,6 +120,21 @@ static void *work(void *arg)
 	return arg;
 }
 
+/* A brick that comes or goes lets a deletion fail: tried again a few times, longer apart each time. */
+static void purge_trash(void)
+{
+	for (int delay_s = 1; delay_s <= PURGE_DELAY_MAX_S; delay_s *= 2) {
+		struct error err = ERROR_INIT;
+		int rc = pool_fs_purge(state.fs, &err);
+		if (rc >= 0)
+			return;
+		log_warn("the trash was not emptied: %s; tried again in %d s",
+			 error_text(&err, rc), delay_s);
+		sleep((unsigned)delay_s);
+	}
+	log_warn("the trash was not emptied: the next removal tries again");
+}
+
 /* Empties the trash: once at the start, for what a former worker left, then after each removal. */
 static void *purge(void *arg)
 {
@@ -129,11 +145,8 @@ static void *purge(void *arg)
 		state.purge = false;
 		pthread_mutex_unlock(&state.lock);
 
-		struct error err = ERROR_INIT;
 		answer(json_pack("{s:i, s:b}", "id", 0, "busy", 1));
-		if (pool_fs_purge(state.fs, &err) < 0)
-			log_warn("the trash was not emptied, the next removal tries again: %s",
-				 err.message);
+		purge_trash();
 		answer(json_pack("{s:i, s:b}", "id", 0, "busy", 0));
 	}
 	return arg;

@@ -59,7 +59,7 @@ layout() {
 	check "$type: it is mounted" quartermaster mount data "$mnt"
 	check "$type: it is written" fill
 	check "$type: another node" apply 4
-	check "$type: takes the place of one that leaves" quartermaster delete sn "n$leaving" --timeout 120s
+	check "$type: takes the place of one that leaves" quartermaster delete sn "n$leaving" --timeout 300s
 	check "$type: all is healed" wait_for 60 healed
 	check "$type: the data is intact" intact
 	check "$type: nothing is left on the node that left" [ -z "$(ls -A "$work/dir$leaving")" ]

@@ -29,9 +29,10 @@ plan() {
 	[ "$tap_failed" = 0 ]
 }
 
-# wait_for SECONDS COMMAND…: until it succeeds
+# wait_for SECONDS COMMAND…: until it succeeds. The seconds are what is enough on a quiet machine; a busy one
+# gets three times as long.
 wait_for() {
-	local end=$((SECONDS + $1)); shift
+	local end=$((SECONDS + $1 * ${QM_PATIENCE:-3})); shift
 	until "$@" > /dev/null 2>&1; do
 		[ $SECONDS -lt $end ] || { echo "still failing: $*"; "$@"; return 1; }
 		sleep .1
