@@ -74,6 +74,7 @@ struct runner;
 struct runner_options {
 	struct kube *kube;
 	const char *ns;                       /* NULL: all namespaces */
+	const char *own_ns;                   /* of our own kinds, which stand in one namespace; NULL: as ns */
 	const struct controller *const *controllers; /* ended by NULL */
 	kube_project project;                 /* NULL: only managedFields are dropped */
 	kube_mark mark;                       /* of the projected object; NULL: none */

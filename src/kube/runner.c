@@ -364,9 +364,10 @@ static int start_threads(struct runner *r, const struct runner_options *o, struc
 	}
 	for (size_t i = 0; i < r->source_count; i++) {
 		struct source *s = &r->sources[i];
+		const char *ns = o->own_ns && s->cache.kind->custom ? o->own_ns : o->ns;
 		int rc = reflector_start(&(struct reflector_options){ .kube = o->kube,
 								      .cache = &s->cache,
-								      .ns = o->ns,
+								      .ns = ns,
 								      .synced = source_synced,
 								      .userdata = s },
 					 &s->reflector, err);

@@ -87,6 +87,7 @@ static int start(struct process *p, const struct operator_options *o, struct err
 		return rc;
 	struct runner_options options = {
 		.kube = p->kube,
+		.own_ns = p->op.ns,
 		.controllers = operator_controllers,
 		.project = operator_project,
 		.mark = operator_mark,
