@@ -286,17 +286,18 @@ static json_t *wanted_status(struct verdict *v)
 	condition_unless(v, "DevicesAccepted", devices, "Refused");
 	judge_agent(v);
 	judge_emptied(v);
-	return json_pack("{s:I, s:s*, s:s*, s:s, s:O, s:O}", "observedGeneration",
+	return json_pack("{s:I, s:s*, s:s*, s:s, s:O, s:O, s:o}", "observedGeneration",
 			 (json_int_t)jint(v->node, "metadata", "generation"), "nodeName",
 			 v->machine, "address", jstr(v->plan, "address"), "phase", phase_of(v),
-			 "conditions", v->conditions, "plan", v->plan);
+			 "conditions", v->conditions, "plan", v->plan, "display",
+			 schema_display(&KIND_STORAGENODE, v->node));
 }
 
 /* Of the status, the fields that are the operator's. */
 static json_t *own_fields(const struct system *s, const json_t *node)
 {
 	static const char *const keys[] = { "observedGeneration", "nodeName", "address",
-					    "conditions", "plan" };
+					    "conditions", "plan", "display" };
 	json_t *own = json_object();
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		if (jget(node, "status", keys[i]))

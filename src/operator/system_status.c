@@ -281,13 +281,16 @@ static json_t *wanted_status(struct system *s, int serves)
 	}
 	json_array_foreach (s->nodes, i, o)
 		ready += streq(jstr(o, "status", "phase"), "Ready");
-	return json_pack("{s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "observedGeneration",
-			 (json_int_t)jint(s->status, "metadata", "generation"), "conditions", list,
-			 "nodes", (json_int_t)json_array_size(s->nodes), "nodesReady", ready,
-			 "pools", (json_int_t)json_array_size(s->pools), "capacityBytes", capacity,
-			 "usedBytes", used, "promisedBytes",
-			 (json_int_t)ledger_promised(s->op->ledger, NULL), "healPending", heal,
-			 "message", message);
+	json_t *status = json_pack(
+		"{s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "observedGeneration",
+		(json_int_t)jint(s->status, "metadata", "generation"), "conditions", list, "nodes",
+		(json_int_t)json_array_size(s->nodes), "nodesReady", ready, "pools",
+		(json_int_t)json_array_size(s->pools), "capacityBytes", capacity, "usedBytes", used,
+		"promisedBytes", (json_int_t)ledger_promised(s->op->ledger, NULL), "healPending",
+		heal, "message", message);
+	cleanup_json json_t *shown = json_pack("{s:O}", "status", status);
+	json_object_set_new(status, "display", schema_display(&KIND_STORAGESTATUS, shown));
+	return status;
 }
 
 /* The class comes before ONLINE is written: a crash in between only means that this is done again. */

@@ -47,6 +47,9 @@
 #define F_CONDITIONS                                                                               \
 	F_ARRAY("conditions", "What is true of the object now, one entry for each type.",          \
 		&ITEM_CONDITION, .list_map_key = "type")
+/* Cells of `get` that are computed, for those who can only read: see schema_display. */
+#define F_DISPLAY(f)                                                                               \
+	F_OBJECT("display", "Texts for people: columns of `get` that are made of several fields.", f)
 #define F_END                                                                                      \
 	{                                                                                          \
 		.name = NULL                                                                       \

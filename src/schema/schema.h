@@ -36,7 +36,7 @@ struct field {
 	const char *list_map_key;       /* FIELD_ARRAY of objects merged by this key (conditions: "type") */
 	const char *default_json;       /* JSON text set where the field is missing */
 	int64_t min, max;               /* FIELD_INTEGER, FIELD_QUANTITY: both 0 = unbounded; max 0 = none */
-	uint32_t max_len;               /* FIELD_STRING bytes, FIELD_ARRAY items; 0 = 4096 */
+	uint32_t max_len;               /* FIELD_STRING bytes, FIELD_ARRAY and FIELD_MAP entries; 0 = 4096 */
 	bool required;
 	bool immutable;                 /* may not change once set */
 	bool set;                       /* FIELD_ARRAY of scalars: no value twice, patches merge it (finalizers) */
@@ -49,10 +49,15 @@ struct field {
 struct column {
 	const char *name;        /* "STATUS" is written "Status" as kubectl expects */
 	const char *type;        /* "string", "integer", "date" (a time, shown as the age) */
-	const char *path;        /* ".spec.status", ".metadata.creationTimestamp"; NULL where .cell computes it */
+	/*
+	 * ".spec.status", ".metadata.creationTimestamp"; NULL where only .cell computes it. A cluster's API server
+	 * cannot compute: columns of our own kinds have a path, and below ".status.display." stands what .cell made
+	 * of the object when its status was last written (schema_display).
+	 */
+	const char *path;
 	const char *help;
 	int priority;            /* 0: always, 1: -o wide */
-	/* human text (for a date: the time itself); NULL: value at path */
+	/* human text (for a date: the time itself), instead of the value at path; or NULL */
 	void (*cell)(const json_t *object, struct buf *out);
 };
 
@@ -142,6 +147,9 @@ json_t *schema_discovery_core(void);
 json_t *schema_discovery_groups(void);
 json_t *schema_discovery_group(const char *group);
 json_t *schema_discovery_resources(const char *group, const char *version); /* NULL: none */
+
+/* What status.display of the object is to hold: the cells that a cluster's API server cannot compute. New reference. */
+json_t *schema_display(const struct kind *k, const json_t *object);
 
 /* A meta.k8s.io/v1 Table of the items (borrowed); with_columns false for watch events after the first. */
 json_t *schema_table(const struct kind *k, const json_t *items, const char *resource_version, bool with_columns,

@@ -6,10 +6,20 @@
 
 static const struct field ip =
 	F_STRING("", "An IPv4 or IPv6 address.", .check = check_ip, .max_len = 64);
-static const struct field device = F_STRING(
-	"", "The path of a block device on the node, such as /dev/vdb.", .check = check_device);
-static const struct field directory = F_STRING(
-	"", "The path of a directory on the node, such as /srv/bricks.", .check = check_directory);
+static const struct field device =
+	F_STRING("", "The path of a block device on the node, such as /dev/vdb.",
+		 .check = check_device, .max_len = 255);
+static const struct field directory =
+	F_STRING("", "The path of a directory on the node, such as /srv/bricks.",
+		 .check = check_directory, .max_len = 512);
+static const struct field label_value = F_STRING("", "The value of a label.", .max_len = 63);
+
+/*
+ * Lists and strings are bounded so that a cluster's API server can estimate what its rules cost
+ * (crd_rules.c); no machine has as many disks.
+ */
+#define DEVICES_MAX 256
+#define DIRECTORIES_MAX 64
 
 static const struct field network_fields[] = {
 	F_ARRAY("ips",
@@ -20,16 +30,19 @@ static const struct field network_fields[] = {
 
 static const struct field glusterfs_fields[] = {
 	F_STRING("cluster", "The cluster (trusted pool) that the node belongs to.",
-		 .check = check_label_name),
+		 .check = check_label_name, .max_len = 63, .immutable = true),
 	F_INTEGER("zone", "The failure zone of the node; copies of data go to different zones.",
 		  .min = 1, .max = INT32_MAX, .default_json = "1"),
 	F_ARRAY("wipe",
 		"Devices of this node that may be formatted although they carry a file system, "
 		"partition "
 		"table or other signature. What is on them is lost.",
-		&device, .unique = true),
+		&device, .unique = true, .max_len = DEVICES_MAX),
 	F_END,
 };
+
+/* Open: what it holds is to be decided. */
+static const struct field torus_fields[] = { F_END };
 
 /*
  * Lists of devices are replaced, not merged: merging would keep a device that one tool declared
@@ -39,18 +52,18 @@ static const struct field spec_fields[] = {
 	F_STRING("type", "The storage system that the node is for.", .required = true,
 		 .immutable = true, .values = SYSTEM_TYPES),
 	F_MAP("nodeSelector",
-	      "Labels by which the machine is found, such as kubernetes.io/hostname.", &ITEM_STRING,
-	      .check = check_labels),
+	      "Labels by which the machine is found, such as kubernetes.io/hostname.", &label_value,
+	      .check = check_labels, .max_len = 16),
 	F_OBJECT("storageNetwork", "How the node is reached by the other storage nodes.",
 		 network_fields),
 	F_ARRAY("devices",
 		"Raw block devices of the node to store data on. One that carries data is refused, "
 		"untouched.",
-		&device, .unique = true),
+		&device, .unique = true, .max_len = DEVICES_MAX),
 	F_ARRAY("directories", "Directories on the node to store data in.", &directory,
-		.unique = true),
+		.unique = true, .max_len = DIRECTORIES_MAX),
 	F_OBJECT("glusterfs", "What only GlusterFS needs to know.", glusterfs_fields),
-	F_ANY("torus", "What only Torus needs to know."),
+	F_OBJECT("torus", "What only Torus needs to know.", torus_fields, .open = true),
 	F_BOOLEAN("maintenance",
 		  "While true, nothing new is placed on the node and nothing of it is repaired."),
 	F_END,
@@ -154,6 +167,12 @@ static const struct field agent_fields[] = {
 	F_END,
 };
 
+static const struct field display_fields[] = {
+	F_STRING("zone", "The failure zone, 1 where spec names none."),
+	F_STRING("devices", "Devices and directories: ready / declared."),
+	F_END,
+};
+
 static const char *const phases[] = { "Pending",  "Ready",   "Degraded", "Maintenance",
 				      "Emptying", "Offline", NULL };
 static const struct field status_fields[] = {
@@ -163,6 +182,7 @@ static const struct field status_fields[] = {
 	F_STRING("phase", "Pending, Ready, Degraded, Maintenance, Emptying or Offline.",
 		 .values = phases),
 	F_CONDITIONS,
+	F_DISPLAY(display_fields),
 	F_OBJECT("plan", "What the operator wants of the node. Written by the operator.",
 		 plan_fields, .open = true),
 	F_OBJECT("agent", "What the node's agent has found. Written by the agent.", agent_fields,
@@ -216,10 +236,12 @@ static void cell_devices(const json_t *o, struct buf *out)
 
 static const struct column columns[] = {
 	C_STRING("Type", ".spec.type", "The storage system."),
-	C_CELL("Status", cell_phase, "Phase of the node."),
-	C_CELL("Address", cell_address, "Address in the storage network."),
-	C_CELL("Zone", cell_zone, "Failure zone."),
-	C_CELL("Devices", cell_devices, "Devices and directories: ready / declared."),
+	C_CELL("Status", cell_phase, "Phase of the node.", .path = ".status.phase"),
+	C_CELL("Address", cell_address, "Address in the storage network.",
+	       .path = ".status.address"),
+	C_CELL("Zone", cell_zone, "Failure zone.", .path = ".status.display.zone"),
+	C_CELL("Devices", cell_devices, "Devices and directories: ready / declared.",
+	       .path = ".status.display.devices"),
 	C_STRING("Cluster", ".spec.glusterfs.cluster", "Cluster of the node.", .priority = 1),
 	C_STRING("Machine", ".status.nodeName", "Machine that the node runs on.", .priority = 1),
 	C_END,

@@ -21,7 +21,7 @@ static const struct field spec_fields[] = {
 	F_STRING("type", "The storage system.", .required = true, .immutable = true,
 		 .values = SYSTEM_TYPES),
 	F_STRING("deployment", "The deployment that the pool is part of.", .required = true,
-		 .immutable = true, .check = check_label_name),
+		 .immutable = true, .check = check_label_name, .max_len = 63),
 	F_STRING("cluster", "The cluster whose nodes hold the pool."),
 	F_STRING("tlsAllow",
 		 "Who may use the pool: common names of certificates, separated by commas. Connections "
@@ -45,6 +45,14 @@ static const struct field brick_status_fields[] = {
 static const struct field brick_status =
 	F_OBJECT("", "The state of one brick.", brick_status_fields, .open = true);
 
+static const struct field display_fields[] = {
+	F_STRING("bricks", "Bricks: online / all."),
+	F_STRING("heal", "Entries that wait to be healed."),
+	F_STRING("capacity", "What the pool can hold."),
+	F_STRING("used", "What is in use."),
+	F_END,
+};
+
 static const char *const phases[] = {
 	"Creating", "Online", "Degraded", "Healing", "Offline", "Deleted", NULL
 };
@@ -61,6 +69,7 @@ static const struct field status_fields[] = {
 	F_COUNT("usedBytes", "Bytes in use."),
 	F_COUNT("freeBytes", "Bytes free."),
 	F_CONDITIONS,
+	F_DISPLAY(display_fields),
 	F_END,
 };
 
@@ -112,11 +121,13 @@ static void cell_used(const json_t *o, struct buf *out)
 
 static const struct column columns[] = {
 	C_STRING("Type", ".spec.volumeType", "How the pool keeps data."),
-	C_CELL("Status", cell_phase, "Phase of the pool."),
-	C_CELL("Bricks", cell_bricks, "Bricks: online / all."),
-	C_CELL("Heal", cell_heal, "Entries that wait to be healed."),
-	C_CELL("Capacity", cell_capacity, "What the pool can hold."),
-	C_CELL("Used", cell_used, "What is in use."),
+	C_CELL("Status", cell_phase, "Phase of the pool.", .path = ".status.phase"),
+	C_CELL("Bricks", cell_bricks, "Bricks: online / all.", .path = ".status.display.bricks"),
+	C_CELL("Heal", cell_heal, "Entries that wait to be healed.",
+	       .path = ".status.display.heal"),
+	C_CELL("Capacity", cell_capacity, "What the pool can hold.",
+	       .path = ".status.display.capacity"),
+	C_CELL("Used", cell_used, "What is in use.", .path = ".status.display.used"),
 	C_STRING("Cluster", ".spec.cluster", "Cluster whose nodes hold it.", .priority = 1),
 	C_STRING("Message", ".status.message", "What is wrong.", .priority = 1),
 	C_END,

@@ -5,8 +5,8 @@ static const char *const states[] = { "ONLINE", "OFFLINE", NULL };
 
 static const struct field cluster_fields[] = {
 	F_STRING("name", "Name of the cluster.", .required = true),
-	F_ANY("nodes", "Its nodes."),
-	F_ANY("pools", "Its pools."),
+	F_STRINGS("nodes", "Names of its StorageNodes."),
+	F_STRINGS("pools", "Names of its StoragePools."),
 	F_END,
 };
 static const struct field cluster = F_OBJECT("", "One cluster.", cluster_fields, .open = true);
@@ -19,6 +19,9 @@ static const struct field glusterfs_fields[] = {
 	F_END,
 };
 
+/* Open: what it holds is to be decided. */
+static const struct field torus_fields[] = { F_END };
+
 static const struct field spec_fields[] = {
 	F_STRING("type", "The storage system.", .required = true, .immutable = true,
 		 .values = SYSTEM_TYPES),
@@ -26,7 +29,15 @@ static const struct field spec_fields[] = {
 		 .values = states),
 	F_STRINGS("storageNodes", "Names of the StorageNodes that this deployment manages."),
 	F_OBJECT("glusterfs", "What only GlusterFS has to tell.", glusterfs_fields, .open = true),
-	F_ANY("torus", "What only Torus has to tell."),
+	F_OBJECT("torus", "What only Torus has to tell.", torus_fields, .open = true),
+	F_END,
+};
+
+static const struct field display_fields[] = {
+	F_STRING("nodes", "Storage nodes: ready / all."),
+	F_STRING("capacity", "What all pools can hold."),
+	F_STRING("used", "What is in use."),
+	F_STRING("promised", "Sum of the sizes of all volumes."),
 	F_END,
 };
 
@@ -42,6 +53,7 @@ static const struct field status_fields[] = {
 	F_INTEGER("healPending", "Entries that wait to be healed; -1 where this is not known.",
 		  .min = -1, .max = INT64_MAX),
 	F_STRING("message", "The state in one sentence.", .max_len = 32768),
+	F_DISPLAY(display_fields),
 	F_END,
 };
 
@@ -69,11 +81,6 @@ static void cell_nodes(const json_t *o, struct buf *out)
 	buf_printf(out, "%lld/%lld", (long long)jint(o, "status", "nodesReady"), total);
 }
 
-static void cell_pools(const json_t *o, struct buf *out)
-{
-	buf_printf(out, "%lld", (long long)jint(o, "status", "pools"));
-}
-
 static void cell_capacity(const json_t *o, struct buf *out)
 {
 	cell_size(jget(o, "status", "capacityBytes"), out);
@@ -91,12 +98,14 @@ static void cell_promised(const json_t *o, struct buf *out)
 
 static const struct column columns[] = {
 	C_STRING("Type", ".spec.type", "The storage system."),
-	C_CELL("Status", cell_status, "ONLINE or OFFLINE."),
-	C_CELL("Nodes", cell_nodes, "Storage nodes: ready / all."),
-	C_CELL("Pools", cell_pools, "Number of pools."),
-	C_CELL("Capacity", cell_capacity, "What all pools can hold."),
-	C_CELL("Used", cell_used, "What is in use."),
-	C_CELL("Promised", cell_promised, "Sum of the sizes of all volumes.", .priority = 1),
+	C_CELL("Status", cell_status, "ONLINE or OFFLINE.", .path = ".spec.status"),
+	C_CELL("Nodes", cell_nodes, "Storage nodes: ready / all.", .path = ".status.display.nodes"),
+	C_INTEGER("Pools", ".status.pools", "Number of pools."),
+	C_CELL("Capacity", cell_capacity, "What all pools can hold.",
+	       .path = ".status.display.capacity"),
+	C_CELL("Used", cell_used, "What is in use.", .path = ".status.display.used"),
+	C_CELL("Promised", cell_promised, "Sum of the sizes of all volumes.", .priority = 1,
+	       .path = ".status.display.promised"),
 	C_STRING("Message", ".status.message", "The state in one sentence.", .priority = 1),
 	C_END,
 };

@@ -112,6 +112,32 @@ static void add_cell(const struct column *c, void *arg)
 	(void)json_array_append_new(row->cells, cell ? cell : json_string(""));
 }
 
+/* The name below status.display where a column stands, or NULL where its path leads elsewhere. */
+static const char *display_name(const struct column *c)
+{
+	static const char prefix[] = ".status.display.";
+
+	return c->cell && c->path && str_has_prefix(c->path, prefix) ? c->path + strlen(prefix)
+								      : NULL;
+}
+
+json_t *schema_display(const struct kind *k, const json_t *object)
+{
+	json_t *display = json_object();
+
+	for (const struct column *c = k->columns; c && c->name; c++) {
+		struct buf text = { 0 };
+
+		if (!display_name(c))
+			continue;
+		c->cell(object, &text);
+		(void)json_object_set_new(display, display_name(c),
+					  json_string(text.data ? text.data : ""));
+		buf_done(&text);
+	}
+	return display;
+}
+
 static json_t *table_row(const struct kind *k, const json_t *object, int64_t now_wall_ms)
 {
 	struct row row = { .object = object, .cells = json_array(), .now_wall_ms = now_wall_ms };

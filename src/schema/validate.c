@@ -263,6 +263,26 @@ static int walk_time(struct walk *w, const json_t *value)
 
 /* ---- structures ----------------------------------------------------------------------------- */
 
+#define CANNOT_CHANGE "cannot be changed; delete the object and create it anew"
+
+/* A section that is gone took with it what may not change. */
+static int check_gone(struct walk *w, const struct field *f, const json_t *before)
+{
+	int r = 0;
+
+	for (const struct field *g = f->fields; g && g->name && r == 0; g++) {
+		const json_t *value = json_object_get(before, g->name);
+		size_t up = enter_field(w, g->name);
+
+		if (value && g->immutable && !json_is_null(value))
+			r = refuse(w, CANNOT_CHANGE);
+		else if (value)
+			r = check_gone(w, g, value);
+		leave(w, up);
+	}
+	return r;
+}
+
 static int walk_field(struct walk *w, const struct field *f, const json_t *object,
 		      const json_t *old)
 {
@@ -280,7 +300,9 @@ static int walk_field(struct walk *w, const struct field *f, const json_t *objec
 	else if (value)
 		r = walk_value(w, f, value, before);
 	if (r == 0 && f->immutable && before && !(value && json_equal(value, before)))
-		r = refuse(w, "cannot be changed; delete the object and create it anew");
+		r = refuse(w, CANNOT_CHANGE);
+	else if (r == 0 && before && !value && f->type == FIELD_OBJECT)
+		r = check_gone(w, f, before);
 	leave(w, up);
 	return r;
 }
@@ -357,11 +379,14 @@ static int walk_array(struct walk *w, const struct field *f, const json_t *value
 
 static int walk_map(struct walk *w, const struct field *f, const json_t *value)
 {
+	size_t max = f->max_len ? f->max_len : 4096;
 	const char *key;
 	json_t *item;
 
 	if (!json_is_object(value))
 		return refuse_type(w, value, "a mapping");
+	if (json_object_size(value) > max)
+		return refuse(w, "holds more than %zu entries", max);
 	json_object_foreach ((json_t *)value, key, item) {
 		size_t up = enter_field(w, key);
 		int r = walk_value(w, f->items, item, NULL);

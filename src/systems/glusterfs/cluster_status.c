@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/mem.h"
+#include "schema/schema.h"
 #include "systems/glusterfs/cluster.h"
 #include "systems/glusterfs/plan.h"
 
@@ -108,5 +109,8 @@ json_t *volume_pool_status(const struct volume_view *view, const struct volume_s
 		json_object_set_new(s, "freeBytes", json_integer(t.free * type.data));
 		json_object_set_new(s, "usedBytes", json_integer((t.size - t.free) * type.data));
 	}
+	cleanup_json json_t *shown =
+		json_pack("{s:O*, s:O}", "spec", jget(view->pool, "spec"), "status", s);
+	json_object_set_new(s, "display", schema_display(&KIND_STORAGEPOOL, shown));
 	return s;
 }

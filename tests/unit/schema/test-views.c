@@ -112,10 +112,10 @@ static void test_rows(void **state)
 			"status: {nodes: 3, nodesReady: 2, pools: 2, capacityBytes: 1073741824, "
 			"usedBytes: 0}",
 		   "[\"a\",\"glusterfs\",\"ONLINE\",\"2/"
-		   "3\",\"2\",\"1.0Gi\",\"0\",\"60s\",\"-\",\"\"]");
+		   "3\",2,\"1.0Gi\",\"0\",\"60s\",\"-\",\"\"]");
 	expect_row(
 		&KIND_STORAGESTATUS, META "spec: {type: glusterfs}",
-		"[\"a\",\"glusterfs\",\"OFFLINE\",\"0/0\",\"0\",\"-\",\"-\",\"60s\",\"-\",\"\"]");
+		"[\"a\",\"glusterfs\",\"OFFLINE\",\"0/0\",0,\"-\",\"-\",\"60s\",\"-\",\"\"]");
 	expect_row(
 		&KIND_STORAGEPOOL,
 		META "spec: {volumeType: 'replicate:3', bricks: [{}, {}, {}]}\n"
