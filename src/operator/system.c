@@ -183,7 +183,7 @@ static int look(struct system *s)
 	int rc = ledger_load(s->op->ledger, s->r, s->epoch);
 	for (size_t i = 0; rc == 0 && i < ARRAY_SIZE(steps); i++)
 		rc = steps[i](s);
-	return rc;
+	return rc == 0 ? deployment_end(s) : rc;
 }
 
 static int system_reconcile(struct reconcile *r, const char *key)

@@ -44,6 +44,16 @@ int status_get(struct system *s);
 /* Once in a look, before its first write to a pool, with the version that was read: of two operators one fails. */
 int status_fence(struct system *s);
 int status_write(struct system *s);
+/* Merge-patches the StorageStatus (patch is stolen); s->status is the newer version then. */
+int status_patch(struct system *s, const char *subresource, json_t *patch);
+
+/* class.c: submits the class where the system comes online, and brings it up to date. */
+int class_ensure(struct system *s, bool comes_online);
+/* Deletes the class, if it is ours. */
+int class_remove(struct system *s);
+
+/* system_end.c: a StorageStatus that is being deleted. */
+int deployment_end(struct system *s);
 
 /* ---- what is remembered between looks, and may be forgotten -------------------------------------- */
 struct memory *memory_new(void);

@@ -33,8 +33,7 @@ int status_get(struct system *s)
 	return 0;
 }
 
-/* Puts the newer version in place of the one that was read. */
-static int patch_status(struct system *s, const char *subresource, json_t *patch)
+int status_patch(struct system *s, const char *subresource, json_t *patch)
 {
 	json_t *newer = NULL;
 	int rc = op_patch(s->r, &KIND_STORAGESTATUS, s->status, subresource, patch, &newer);
@@ -53,48 +52,10 @@ int status_fence(struct system *s)
 	const char *dot = last ? strchr(last, '.') : NULL;
 	long long count = dot ? strtoll(dot + 1, NULL, 10) : 0;
 	cleanup_free char *next = xasprintf("%lld.%lld", (long long)s->epoch, count + 1);
-	int rc = patch_status(
+	int rc = status_patch(
 		s, NULL,
 		json_pack("{s:{s:{s:s}}}", "metadata", "annotations", QM_ANNOTATION_FENCE, next));
 	s->fenced = rc == 0;
-	return rc;
-}
-
-/* ---- the class --------------------------------------------------------------------------------- */
-
-/*
- * Submitted when the system comes ONLINE. One that is there stays as it is: a person may have made
- * it the default, or labelled it.
- */
-static int submit_class(struct system *s)
-{
-	bool archive = streq(s->op->reclaim, "archive");
-	const char *policy = archive ? "Delete" : s->op->reclaim;
-	cleanup_json json_t *there = NULL;
-	cleanup_json json_t *class = json_pack(
-		"{s:s, s:s, s:{s:s, s:{s:s}}, s:s, s:{s:s, s:s}, s:s, s:s}", "apiVersion",
-		"storage.k8s.io/v1", "kind", "StorageClass", "metadata", "name", s->op->deployment,
-		"labels", QM_LABEL_DEPLOYMENT, s->op->deployment, "provisioner", QM_DRIVER,
-		"parameters", "deployment", s->op->deployment, "namespace", s->op->ns,
-		"reclaimPolicy", policy, "volumeBindingMode", "Immediate");
-	if (archive)
-		jset(class, json_string("archive"), "metadata", "annotations",
-		     QM_ANNOTATION_RECLAIM);
-
-	int rc = op_get_live(s->r, &KIND_STORAGECLASS, NULL, s->op->deployment, &there);
-	if (rc == 1) {
-		rc = kube_create(s->r->kube, &KIND_STORAGECLASS, class, &there, &s->r->error);
-		if (rc == 0)
-			reader_learned(s->r->cache, &KIND_STORAGECLASS, there);
-		return rc == -EEXIST ? 0 : rc;
-	}
-	if (rc == 0 && (!streq(jstr(there, "provisioner"), QM_DRIVER) ||
-			!streq(jstr(there, "parameters", "deployment"), s->op->deployment)))
-		system_problem(
-			s,
-			"StorageClass %s is there, but is not ours: its claims go elsewhere; "
-			"delete or rename it",
-			s->op->deployment);
 	return rc;
 }
 
@@ -301,10 +262,10 @@ static int write_spec(struct system *s, bool online)
 	if (json_is_object(jget(s->status, "spec", "torus")))
 		json_object_set(spec, "torus", jget(s->status, "spec", "torus"));
 
-	int rc = online && !was ? submit_class(s) : 0;
+	int rc = class_ensure(s, online && !was);
 	json_t *diff = rc == 0 ? merge_diff(jget(s->status, "spec"), spec) : NULL;
 	if (diff)
-		rc = patch_status(s, NULL, json_pack("{s:o}", "spec", diff));
+		rc = status_patch(s, NULL, json_pack("{s:o}", "spec", diff));
 	if (rc == 0 && online != was)
 		event_record(s->r->kube, &KIND_STORAGESTATUS, s->status, "quartermaster", !online,
 			     online ? "Online" : "Offline", "storage system %s is %s",
@@ -322,5 +283,5 @@ int status_write(struct system *s)
 		return rc;
 	cleanup_json json_t *status = wanted_status(s, serves);
 	json_t *diff = merge_diff(jget(s->status, "status"), status);
-	return diff ? patch_status(s, "status", json_pack("{s:o}", "status", diff)) : 0;
+	return diff ? status_patch(s, "status", json_pack("{s:o}", "status", diff)) : 0;
 }
