@@ -12,6 +12,7 @@
 static const struct flag common_flags[] = {
 	{ 'n', "namespace", "NAME", "The namespace to look in." },
 	{ 0, "kubeconfig", "FILE", "Where the API is, and who asks." },
+	{ 0, "context", "NAME", "Which of the kubeconfig's contexts; else its current one." },
 };
 static const struct flag help_flag = { 'h', "help", NULL, "Show this." };
 

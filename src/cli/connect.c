@@ -37,7 +37,9 @@ int session_open(const struct args *a, struct session *ret)
 	const char *ns = args_value(a, "namespace");
 	struct error err = ERROR_INIT;
 	struct session s = { .out = stdout };
-	int rc = kube_config_load(args_value(a, "kubeconfig"), &c, &err);
+	struct kube_config_source source = { .path = args_value(a, "kubeconfig"),
+					     .context = args_value(a, "context") };
+	int rc = kube_config_find(&source, &c, &err);
 
 	if (rc < 0) {
 		(void)fprintf(stderr, "quartermaster: %s\n", err.message);

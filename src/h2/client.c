@@ -48,7 +48,8 @@ static int add_conn(struct h2_client *c, int fd, struct error *err)
 	TAILQ_INIT(&cc->streams);
 	http = exchange_session(cc);
 	if (c->tls)
-		ssl = tls_connect(c->tls, fd, c->target.host);
+		ssl = tls_connect(c->tls, fd,
+				  c->target.tls_name ? c->target.tls_name : c->target.host);
 	if (!http || (c->tls && !ssl)) {
 		nghttp2_session_del(http);
 		SSL_free(ssl);
@@ -57,6 +58,7 @@ static int add_conn(struct h2_client *c, int fd, struct error *err)
 		return error_set(err, ENOMEM, "Cannot set up a connection");
 	}
 	r = conn_init(&cc->conn, c->epoll_fd, fd, ssl, http, CONN_CONNECTING, err);
+	cc->conn.tunnel = c->target.proxy_host ? tunnel_new(&c->target) : NULL;
 	TAILQ_INSERT_TAIL(&c->conns, cc, entry);
 	c->conn_count++;
 	c->connecting = cc;
@@ -109,9 +111,10 @@ static struct client_conn *pick_conn(struct h2_client *c)
 {
 	struct client_conn *cc, *best = NULL;
 
-	TAILQ_FOREACH(cc, &c->conns, entry)
-	if (cc->conn.state == CONN_OPEN && !cc->draining && (!best || cc->open < best->open))
-		best = cc;
+	TAILQ_FOREACH (cc, &c->conns, entry)
+		if (cc->conn.state == CONN_OPEN && !cc->draining &&
+		    (!best || cc->open < best->open))
+			best = cc;
 	/* Beyond its limit nghttp2 keeps requests until others end. */
 	if (best && best->open >= exchange_limit(best) && c->conn_count < CONNECTIONS_MAX)
 		return NULL;
@@ -152,12 +155,21 @@ static void work_conn(struct client_conn *cc)
 	}
 }
 
+/*
+ * A network may lose a silent connection without a word, and the next request would find out only by
+ * its deadline; a socket of this machine cannot get lost.
+ */
+static bool keeps_alive(const struct client_conn *cc)
+{
+	return cc->open > 0 || !cc->client->target.unix_path;
+}
+
 /* Sends what is there, keeps deadlines, closes what is not needed any more. */
 static void tend_conn(struct client_conn *cc, int64_t now)
 {
 	struct h2_client *c = cc->client;
 	struct error err = ERROR_INIT;
-	int r = conn_tick(&cc->conn, now, cc->open > 0, c->target.ping_ms, &err);
+	int r = conn_tick(&cc->conn, now, keeps_alive(cc), c->target.ping_ms, &err);
 
 	if (r == 0 && (cc->touched || cc->conn.pinged_ms)) {
 		cc->touched = false;
@@ -216,9 +228,8 @@ static int next_timeout(const struct h2_client *c, int64_t now)
 
 	if (!TAILQ_EMPTY(&c->waiting) && !c->connecting)
 		next = c->dial_again_ms; /* at once, where it is not set */
-	TAILQ_FOREACH(cc, &c->conns, entry)
-	{
-		int64_t at = conn_next_ms(&cc->conn, cc->open > 0, c->target.ping_ms);
+	TAILQ_FOREACH (cc, &c->conns, entry) {
+		int64_t at = conn_next_ms(&cc->conn, keeps_alive(cc), c->target.ping_ms);
 
 		if (at < next)
 			next = at;
@@ -228,16 +239,30 @@ static int next_timeout(const struct h2_client *c, int64_t now)
 	return next <= now ? 0 : (int)(next - now);
 }
 
+static void change_tls(struct h2_client *c, SSL_CTX *next)
+{
+	struct client_conn *cc;
+
+	SSL_CTX_free(c->tls);
+	c->tls = next;
+	TAILQ_FOREACH (cc, &c->conns, entry)
+		cc->draining = true;
+}
+
 /* False when the thread is to end. */
 static bool tend(struct h2_client *c)
 {
 	struct client_conn *cc, *next;
+	SSL_CTX *tls;
 	int64_t now;
 	bool stopping;
 
 	hub_lock(c->hub);
 	stopping = c->stopping;
+	tls = TAKE_PTR(c->tls_next);
 	hub_unlock(c->hub);
+	if (tls)
+		change_tls(c, tls);
 	if (stopping)
 		return false;
 	serve_waiting(c);
@@ -288,6 +313,10 @@ static int check_target(const struct h2_target *t, struct error *err)
 	if (!t->unix_path && (t->port <= 0 || t->port > UINT16_MAX))
 		return error_set(err, EINVAL, "The HTTP/2 target %s has no valid port: %d", t->host,
 				 t->port);
+	if (t->proxy_host && (!t->tls || t->proxy_port <= 0 || t->proxy_port > UINT16_MAX))
+		return error_set(err, EINVAL,
+				 "The way to %s by the proxy %s needs TLS and the proxy's port",
+				 t->host, t->proxy_host);
 	return 0;
 }
 
@@ -300,6 +329,11 @@ static void copy_target(struct h2_client *c, const struct h2_target *t)
 		.host = dup_or_null(t->host),
 		.port = t->port,
 		.tls = t->tls && !t->unix_path,
+		.insecure = t->insecure,
+		.tls_name = dup_or_null(t->tls_name),
+		.proxy_host = t->unix_path ? NULL : dup_or_null(t->proxy_host),
+		.proxy_port = t->proxy_port,
+		.proxy_auth = dup_or_null(t->proxy_auth),
 		.ping_ms = t->ping_ms > 0 ? t->ping_ms : PING_MS,
 	};
 	c->name = t->unix_path ? xstrdup(t->unix_path)
@@ -340,8 +374,8 @@ int h2_client_new(const struct h2_target *target, struct h2_client **ret, struct
 	TAILQ_INIT(&c->conns);
 	copy_target(c, target);
 	if (c->target.tls)
-		r = tls_client_context(target->ca_pem, target->cert_pem, target->key_pem, &c->tls,
-				       err);
+		r = tls_client_context(target->ca_pem, target->insecure, target->cert_pem,
+				       target->key_pem, &c->tls, err);
 	if (r == 0)
 		r = start_io(c, err);
 	if (r < 0) {
@@ -349,6 +383,26 @@ int h2_client_new(const struct h2_target *target, struct h2_client **ret, struct
 		return r;
 	}
 	*ret = c;
+	return 0;
+}
+
+int h2_client_set_tls(struct h2_client *c, const char *ca_pem, const char *cert_pem,
+		      const char *key_pem, struct error *err)
+{
+	SSL_CTX *tls, *unused;
+	int r;
+
+	if (!c->target.tls)
+		return 0;
+	r = tls_client_context(ca_pem, c->target.insecure, cert_pem, key_pem, &tls, err);
+	if (r < 0)
+		return r;
+	hub_lock(c->hub);
+	unused = c->tls_next;
+	c->tls_next = tls;
+	hub_wake(c->hub);
+	hub_unlock(c->hub);
+	SSL_CTX_free(unused);
 	return 0;
 }
 
@@ -380,10 +434,14 @@ void h2_client_free(struct h2_client *c)
 		close(c->epoll_fd);
 	dial_done(&c->dial);
 	SSL_CTX_free(c->tls);
+	SSL_CTX_free(c->tls_next);
 	hub_unref(c->hub);
 	free((char *)c->target.unix_path);
 	free((char *)c->target.host);
 	free((char *)c->target.authority);
+	free((char *)c->target.tls_name);
+	free((char *)c->target.proxy_host);
+	free((char *)c->target.proxy_auth);
 	free(c->name);
 	free(c->scratch);
 	free(c);

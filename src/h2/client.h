@@ -28,6 +28,7 @@ struct h2_client {
 	pthread_t io;
 	bool io_runs;
 	bool stopping; /* under the hub's lock */
+	SSL_CTX *tls_next; /* under the hub's lock: takes the place of tls; NULL: no change */
 
 	struct stream_list waiting; /* for a connection */
 	TAILQ_HEAD(, client_conn) conns;

@@ -46,6 +46,7 @@ void conn_done(struct conn *c)
 	if (c->ssl && c->state == CONN_OPEN)
 		SSL_shutdown(c->ssl);
 	SSL_free(c->ssl);
+	tunnel_free(TAKE_PTR(c->tunnel));
 	if (c->fd >= 0)
 		close(c->fd);
 	fifo_done(&c->out);
@@ -62,6 +63,20 @@ static int finish_connect(struct conn *c, struct error *err)
 		so_error = errno;
 	if (so_error)
 		return error_errno(err, so_error, "Cannot connect");
+	c->state = c->tunnel ? CONN_TUNNEL : c->ssl ? CONN_HANDSHAKE : CONN_OPEN;
+	return 0;
+}
+
+static int make_tunnel(struct conn *c, struct error *err)
+{
+	int r = tunnel_work(c->tunnel, c->fd, err);
+
+	if (r == -EAGAIN &&
+	    want_events(c, tunnel_wants_write(c->tunnel) ? EPOLLOUT : EPOLLIN, err) < 0)
+		return -EIO;
+	if (r < 0)
+		return r;
+	tunnel_free(TAKE_PTR(c->tunnel));
 	c->state = c->ssl ? CONN_HANDSHAKE : CONN_OPEN;
 	return 0;
 }
@@ -73,6 +88,11 @@ static int set_up(struct conn *c, struct error *err)
 
 	if (c->state == CONN_CONNECTING) {
 		r = finish_connect(c, err);
+		if (r < 0)
+			return r;
+	}
+	if (c->state == CONN_TUNNEL) {
+		r = make_tunnel(c, err);
 		if (r < 0)
 			return r;
 	}
@@ -261,7 +281,8 @@ int64_t conn_next_ms(const struct conn *c, bool busy, int ping_ms)
 		next = c->wrote_ms + CONN_STALL_MS;
 	if (c->pinged_ms && c->pinged_ms + ping_ms / 2 < next)
 		next = c->pinged_ms + ping_ms / 2;
-	else if (!c->pinged_ms && ping_ms && busy && c->heard_ms + ping_ms < next)
+	else if (!c->pinged_ms && ping_ms && busy && c->state == CONN_OPEN &&
+		 c->heard_ms + ping_ms < next)
 		next = c->heard_ms + ping_ms;
 	return next;
 }

@@ -4,6 +4,7 @@
 #include "h2/fifo.h"
 #include "h2/hub.h"
 #include "h2/tls.h"
+#include "h2/tunnel.h"
 
 #include <nghttp2/nghttp2.h>
 
@@ -12,7 +13,7 @@
  * between these and an nghttp2 session, which belongs to the caller and does no I/O of its own.
  * Used by one thread only.
  */
-enum conn_state { CONN_CONNECTING, CONN_HANDSHAKE, CONN_OPEN };
+enum conn_state { CONN_CONNECTING, CONN_TUNNEL, CONN_HANDSHAKE, CONN_OPEN };
 
 #define CONN_SETUP_MS 10000 /* connecting, handshake and the first frame must not take longer */
 #define CONN_STALL_MS 30000 /* a peer that takes no byte for so long is given up */
@@ -25,6 +26,7 @@ enum conn_state { CONN_CONNECTING, CONN_HANDSHAKE, CONN_OPEN };
 struct conn {
 	int fd, epoll_fd;
 	SSL *ssl; /* NULL: plain */
+	struct tunnel *tunnel; /* to be made first; NULL: none */
 	nghttp2_session *session;
 	enum conn_state state;
 	uint32_t events; /* what epoll waits for */

@@ -19,11 +19,12 @@ int dial_init(struct dial *d, const struct h2_target *target, struct error *err)
 	*d = (struct dial){ 0 };
 	if (target->unix_path)
 		return 0;
-	snprintf(port, sizeof(port), "%d", target->port);
-	r = getaddrinfo(target->host, port, &hints, &d->addresses);
+	snprintf(port, sizeof(port), "%d", target->proxy_host ? target->proxy_port : target->port);
+	r = getaddrinfo(target->proxy_host ? target->proxy_host : target->host, port, &hints,
+			&d->addresses);
 	if (r != 0)
-		return error_set(err, r == EAI_AGAIN ? EAGAIN : ENXIO, "Cannot find the host: %s",
-				 gai_strerror(r));
+		return error_set(err, r == EAI_AGAIN ? EAGAIN : ENXIO, "Cannot find the %s: %s",
+				 target->proxy_host ? "proxy" : "host", gai_strerror(r));
 	d->next = d->addresses;
 	return 0;
 }

@@ -5,7 +5,7 @@
 
 #include <netdb.h>
 
-/* Where a client connects to: the addresses of a name are tried one after the other. */
+/* Where a client connects to (its proxy, where it has one): the addresses of a name are tried one after the other. */
 struct dial {
 	struct addrinfo *addresses; /* NULL for a unix socket */
 	struct addrinfo *next;

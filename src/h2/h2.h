@@ -26,17 +26,27 @@ struct h2_target {
 	const char *host;           /* or host and port, */
 	int port;
 	bool tls;
-	const char *ca_pem;         /* with TLS: the CA to trust (PEM text); required */
+	const char *ca_pem;         /* with TLS: the CA to trust (PEM text); required, unless */
+	bool insecure;              /* any certificate of the server will do */
+	const char *tls_name;       /* the name that the server's certificate has to show; NULL: host */
 	const char *cert_pem, *key_pem; /* a client certificate, or NULL */
 	const char *authority;      /* ":authority", NULL: host:port or "localhost" */
-	int ping_ms;                /* asks a silent server for a sign of life while streams are open; without
-				       one for half of that, the connection is broken; 0: 30 s */
+	const char *proxy_host;     /* an HTTP proxy that is asked (CONNECT) for the way, or NULL; TLS only */
+	int proxy_port;
+	const char *proxy_auth;     /* its Proxy-Authorization ("Basic …"), or NULL */
+	int ping_ms;                /* asks a silent server for a sign of life (on a unix socket only while
+				       streams are open); without one for half of that, the connection is
+				       broken; 0: 30 s */
 };
 
 struct h2_client;
 /* Does not connect yet: a connection is made when needed and made again after it broke. */
 int h2_client_new(const struct h2_target *target, struct h2_client **ret, struct error *err);
 void h2_client_free(struct h2_client *c); /* NULL-safe; ends open streams with -ECONNRESET */
+/* Other certificates, as in h2_target, for the connections made from now on. New requests go there;
+ * what is under way ends where it began. */
+int h2_client_set_tls(struct h2_client *c, const char *ca_pem, const char *cert_pem, const char *key_pem,
+		      struct error *err);
 
 struct h2_request {
 	const char *method, *path;
@@ -57,8 +67,9 @@ const char *h2_response_trailer(const struct h2_response *r, const char *name);
 /*
  * A whole exchange; any HTTP status is a success here. -ETIMEDOUT and -ECONNRESET: the server may or
  * may not have carried it out. Otherwise it surely has not: -ECONNREFUSED, -ENOENT (no such socket),
- * -EKEYREJECTED (the server's certificate is not trusted), -EPROTO (not HTTP/2), -E2BIG (more than
- * 64 KiB of request headers), …; but for -EMSGSIZE (the answer has more than 64 MiB).
+ * -EKEYREJECTED (the server's certificate is not trusted), -EPROTO (not HTTP/2), -EACCES and
+ * -EHOSTUNREACH (the proxy refused), -E2BIG (more than 64 KiB of request headers), …; but for -EMSGSIZE
+ * (the answer has more than 64 MiB).
  * A timeout below 0 is none.
  */
 int h2_client_call(struct h2_client *c, const struct h2_request *req, int timeout_ms, struct h2_response *ret,

@@ -14,6 +14,7 @@
 #define CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20"
 
 static const unsigned char alpn_h2[] = { 2, 'h', '2' };
+#define NO_H2 "The peer does not speak HTTP/2"
 
 /* The text of OpenSSL's oldest error, which names the cause; empties its queue. */
 static const char *openssl_reason(void)
@@ -141,28 +142,29 @@ int tls_server_context(const char *cert_pem, const char *key_pem, SSL_CTX **ret,
 	return 0;
 }
 
-int tls_client_context(const char *ca_pem, const char *cert_pem, const char *key_pem, SSL_CTX **ret,
-		       struct error *err)
+int tls_client_context(const char *ca_pem, bool insecure, const char *cert_pem, const char *key_pem,
+		       SSL_CTX **ret, struct error *err)
 {
 	SSL_CTX *ctx cleanup_with(cleanup_ctx) = context_new(TLS_client_method());
-	int r;
+	int r = 0;
 
 	if (!ctx)
 		return error_set(err, ENOMEM, "Cannot set up TLS: %s", openssl_reason());
-	if (!ca_pem)
+	if (!ca_pem && !insecure)
 		return error_set(err, EINVAL,
 				 "TLS needs the CA that the server is checked against");
 	if (!cert_pem != !key_pem)
 		return error_set(err, EINVAL,
 				 "A client certificate and its private key must be given together");
-	r = trust(ctx, ca_pem, err);
+	if (!insecure)
+		r = trust(ctx, ca_pem, err);
 	if (r == 0 && cert_pem)
 		r = use_chain(ctx, cert_pem, err);
 	if (r == 0 && key_pem)
 		r = use_key(ctx, key_pem, err);
 	if (r < 0)
 		return r;
-	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+	SSL_CTX_set_verify(ctx, insecure ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
 	SSL_CTX_set_alpn_protos(ctx, alpn_h2, sizeof(alpn_h2));
 	*ret = TAKE_PTR(ctx);
 	return 0;
@@ -212,8 +214,15 @@ static int check_alpn(SSL *ssl, struct error *err)
 
 	SSL_get0_alpn_selected(ssl, &name, &len);
 	if (len != 2 || memcmp(name, "h2", 2) != 0)
-		return error_set(err, EPROTO, "The peer does not speak HTTP/2");
+		return error_set(err, EPROTO, NO_H2);
 	return 0;
+}
+
+/* A server that wants another protocol says so with an alert, or goes on without one. */
+static bool refused_h2(void)
+{
+	return ERR_GET_REASON(ERR_peek_error()) ==
+	       SSL_AD_REASON_OFFSET + SSL_AD_NO_APPLICATION_PROTOCOL;
 }
 
 int tls_handshake(SSL *ssl, struct error *err)
@@ -236,8 +245,12 @@ int tls_handshake(SSL *ssl, struct error *err)
 	default:
 		break;
 	}
+	if (refused_h2()) {
+		ERR_clear_error();
+		return error_set(err, EPROTO, NO_H2);
+	}
 	verdict = SSL_get_verify_result(ssl);
-	if (verdict != X509_V_OK) {
+	if (verdict != X509_V_OK && SSL_get_verify_mode(ssl) != SSL_VERIFY_NONE) {
 		ERR_clear_error();
 		return error_set(err, EKEYREJECTED, "The server's certificate is not trusted: %s",
 				 X509_verify_cert_error_string(verdict));

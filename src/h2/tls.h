@@ -7,9 +7,9 @@
 
 /* OpenSSL as HTTP/2 wants it: TLS 1.2 or newer, forward secrecy, ALPN "h2" and nothing else. */
 int tls_server_context(const char *cert_pem, const char *key_pem, SSL_CTX **ret, struct error *err);
-/* Trusts ca_pem and nothing else; cert_pem and key_pem may be NULL. */
-int tls_client_context(const char *ca_pem, const char *cert_pem, const char *key_pem, SSL_CTX **ret,
-		       struct error *err);
+/* Trusts ca_pem and nothing else, or insecure everybody; cert_pem and key_pem may be NULL. */
+int tls_client_context(const char *ca_pem, bool insecure, const char *cert_pem, const char *key_pem,
+		       SSL_CTX **ret, struct error *err);
 
 /* For a connected socket, which stays the caller's. NULL when out of memory. */
 SSL *tls_accept(SSL_CTX *ctx, int fd);

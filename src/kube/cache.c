@@ -8,6 +8,7 @@
 void cache_init(struct cache *c)
 {
 	pthread_mutex_init(&c->lock, NULL);
+	compact_init(&c->compact);
 }
 
 static struct cache_entry *entry_ref(struct cache_entry *e)
@@ -20,7 +21,6 @@ static void entry_unref(struct cache_entry *e)
 {
 	if (!e || atomic_fetch_sub(&e->refs, 1) > 1)
 		return;
-	free(e->key);
 	free(e);
 }
 
@@ -35,6 +35,7 @@ void cache_done(struct cache *c)
 	for (size_t i = 0; i < c->entries.count; i++)
 		entry_unref(c->entries.items[i]);
 	keyed_done(&c->entries);
+	compact_done(&c->compact);
 	free(c->version);
 	pthread_mutex_destroy(&c->lock);
 }
@@ -47,32 +48,28 @@ static uint64_t version_number(const char *text)
 
 static struct cache_entry *entry_new(struct cache *c, json_t *object)
 {
-	cleanup_free char *text = NULL;
+	cleanup_with(buf_done) struct buf value = { 0 };
+	cleanup_free char *key = NULL;
 	struct cache_entry *e;
-	size_t len;
 
 	json_object_del(json_object_get(object, "metadata"), "managedFields");
 	if (c->project)
 		c->project(c->kind, object);
-	text = json_text(object);
-	len = strlen(text);
-	e = xcalloc(1, sizeof(*e) + len + 1);
-	e->key = object_key(object);
+	compact_write(&c->compact, object, &value);
+	key = object_key(object);
+	e = xcalloc(1, offsetof(struct cache_entry, value) + value.len + strlen(key) + 1);
 	e->version = version_number(object_version(object));
-	e->len = len;
+	e->len = (uint32_t)value.len;
 	e->marked = c->mark && c->mark(c->kind, object);
 	e->refs = 1;
-	memcpy(e->text, text, len);
+	memcpy(e->value, value.data, value.len);
+	e->key = strcpy(e->value + value.len, key);
 	return e;
 }
 
-static json_t *entry_object(const struct cache_entry *e)
+static json_t *entry_object(const struct cache *c, const struct cache_entry *e)
 {
-	json_t *object = NULL;
-
-	if (e)
-		json_parse(e->text, e->len, &object, NULL);
-	return object;
+	return e ? compact_read(&c->compact, e->value, e->len) : NULL;
 }
 
 /* Puts an entry in (stolen) unless a newer one is there; gives the one whose place it took. */
@@ -104,7 +101,7 @@ static void notify(struct cache *c, const struct cache_entry *old, const json_t 
 	if (!c->changed)
 		return;
 	if (!object || c->wants_old)
-		before = entry_object(old);
+		before = entry_object(c, old);
 	c->changed(before, object, c->userdata);
 }
 
@@ -261,7 +258,7 @@ json_t *cache_get(struct cache *c, const char *ns, const char *name)
 	if (e)
 		entry_ref(e);
 	pthread_mutex_unlock(&c->lock);
-	return entry_object(e);
+	return entry_object(c, e);
 }
 
 static bool in_namespace(const struct cache_entry *e, const char *ns)
@@ -289,7 +286,7 @@ static int each(struct cache *c, const char *ns, bool marked,
 	pthread_mutex_unlock(&c->lock);
 	for (size_t i = 0; i < count; i++) {
 		cleanup_entry struct cache_entry *e = entries[i];
-		cleanup_json json_t *object = rc == 0 ? entry_object(e) : NULL;
+		cleanup_json json_t *object = rc == 0 ? entry_object(c, e) : NULL;
 
 		if (object)
 			rc = fn(object, userdata);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "kube/compact.h"
 #include "kube/controller.h"
 #include "kube/keyed.h"
 
@@ -8,18 +9,18 @@
 #include <stdatomic.h>
 
 /*
- * What is known of the objects of one kind and selector. Objects are kept as compact JSON text
- * (a tenth of what a parsed tree takes) and parsed when read. All functions are thread-safe.
+ * What is known of the objects of one kind and selector. Objects are kept in the form of compact.h (a
+ * fiftieth of what a parsed tree takes) and parsed when read. All functions are thread-safe.
  */
 struct cache_entry {
-	char *key; /* first: struct keyed */
+	const char *key; /* first: struct keyed; it stands behind the value */
 	uint64_t version;
 	unsigned round; /* of the list that last had it */
+	atomic_int refs;
+	uint32_t len;
 	bool marked;    /* by cache.mark */
 	bool learned;   /* from a write of our own: the loops have not been told of it */
-	atomic_int refs;
-	size_t len;
-	char text[];
+	char value[];
 };
 
 /* old and object: what was and what is; old NULL: new to the cache, object NULL: gone. Called without locks. */
@@ -36,6 +37,7 @@ struct cache {
 
 	pthread_mutex_t lock;
 	struct keyed entries;
+	struct compact compact;
 	unsigned round;
 	uint64_t seen;  /* everything up to this version has been seen */
 	char *version;  /* to watch from; NULL: list first */

@@ -8,12 +8,11 @@
 #include <time.h>
 
 #define CALL_TIMEOUT_MS 30000
-#define READ_TRIES 5
+#define TRIES 5
 #define RETRY_BASE_MS 100
 #define RETRY_MAX_MS 5000
-#define PAGE 500
-/* Pages for a caller that keeps none of the parsed objects: 500 of them would cost megabytes. */
-#define PAGE_STREAMED 100
+#define RETRY_AFTER_MAX_S 3600
+#define ERROR_BODY_MAX 65536
 
 struct request {
 	const char *method;
@@ -44,8 +43,9 @@ static struct request request_new(const char *method, const char *verb, const st
 	return r;
 }
 
-void http_headers(struct h2_header headers[static KUBE_HEADERS_MAX], const char *authorization,
-		  const char *content_type)
+#define HEADERS_MAX 5
+static void fill_headers(struct h2_header headers[static HEADERS_MAX], const char *authorization,
+			 const char *content_type)
 {
 	size_t n = 0;
 
@@ -58,30 +58,61 @@ void http_headers(struct h2_header headers[static KUBE_HEADERS_MAX], const char 
 	headers[n] = (struct h2_header){ 0 };
 }
 
-/* One exchange; ret_retry_ms: what Retry-After asks for, 0 for a back-off of our own, -1: do not. */
-static int exchange(struct kube_http *h, const struct request *r, int timeout_ms, json_t **ret,
-		    int *ret_retry_ms, struct error *err)
+/* What an answer that is no success, or none at all, means for another try. */
+static void judge(struct kube_http *h, int status, const char *after, struct http_try *t)
 {
-	cleanup_free char *authorization = token_header(h->token);
-	cleanup_with(h2_response_done) struct h2_response answer = { 0 };
-	struct h2_header headers[KUBE_HEADERS_MAX];
-	const char *after;
-	int rc;
+	long seconds = after ? strtol(after, NULL, 10) : 0;
 
-	http_headers(headers, authorization, r->content_type);
-	*ret_retry_ms = -1;
+	t->refused = status == 429;
+	if (status != 429 && status < 500)
+		return;
+	if (seconds < 0 || seconds > RETRY_AFTER_MAX_S)
+		seconds = RETRY_AFTER_MAX_S;
+	t->retry_ms = (int)seconds * 1000;
+	if (seconds > 0)
+		h->kube.quiet_until_ms = clock_mono_ms(&clock_real) + t->retry_ms;
+}
+
+static int lost(struct kube_http *h, int rc, const struct error *why, const char *what,
+		struct http_try *t, struct error *err)
+{
+	if (rc == -ECONNRESET || rc == -EPIPE)
+		t->retry_ms = 0;
+	return transport_error(h, rc, why, what, err);
+}
+
+static int take_credentials(struct kube_http *h, struct auth_use *ret, const char *what,
+			    struct http_try *t, struct error *err)
+{
+	int rc = auth_take(h->auth, ret, err);
+
+	*t = (struct http_try){ .generation = ret->generation, .retry_ms = -1 };
+	if (rc < 0 && err)
+		error_prefix(err, "cannot %s", what);
+	return rc < 0 ? -ENOKEY : 0; /* not what a 401 gives: there is nothing to refresh */
+}
+
+static int exchange(struct kube_http *h, const struct request *r, int timeout_ms, json_t **ret,
+		    struct http_try *t, struct error *err)
+{
+	cleanup_with(auth_use_done) struct auth_use use = { 0 };
+	cleanup_with(h2_response_done) struct h2_response answer = { 0 };
+	struct h2_header headers[HEADERS_MAX];
+	struct error why = ERROR_INIT;
+	int rc = take_credentials(h, &use, r->what, t, err);
+
+	if (rc < 0)
+		return rc;
+	fill_headers(headers, use.header, r->content_type);
 	rc = h2_client_call(h->h2,
 			    &(struct h2_request){ .method = r->method,
 						  .path = r->path.data,
 						  .headers = headers,
 						  .body = r->body,
 						  .body_len = r->body ? strlen(r->body) : 0 },
-			    timeout_ms, &answer, NULL);
-	if (rc < 0) {
-		if (rc == -ECONNRESET || rc == -EPIPE)
-			*ret_retry_ms = 0;
-		return transport_error(h, rc, r->what, err);
-	}
+			    timeout_ms, &answer, &why);
+	if (rc < 0)
+		return lost(h, rc, &why, r->what, t, err);
 	if (answer.status >= 200 && answer.status < 300) {
 		rc = json_parse(answer.body.data ? answer.body.data : "", answer.body.len, ret,
 				err);
@@ -90,11 +121,48 @@ static int exchange(struct kube_http *h, const struct request *r, int timeout_ms
 					  r->what, h->where)
 			      : 0;
 	}
-	if (answer.status == 429 || answer.status == 503) {
-		after = h2_response_header(&answer, "retry-after");
-		*ret_retry_ms = after ? atoi(after) * 1000 : 0;
-	}
+	judge(h, answer.status, h2_response_header(&answer, "retry-after"), t);
 	return status_error(answer.status, answer.body.data, answer.body.len, r->what, err);
+}
+
+/* The body of a refusal, for its message. */
+static int refused(struct kube_http *h, struct h2_stream *s, int status, const char *what,
+		   struct error *err)
+{
+	cleanup_with(buf_done) struct buf body = { 0 };
+	char chunk[1024];
+	ssize_t n;
+
+	while (body.len < ERROR_BODY_MAX &&
+	       (n = h2_stream_read(s, chunk, sizeof(chunk), h->timeout_ms)) > 0)
+		buf_add(&body, chunk, (size_t)n);
+	return status_error(status, body.data, body.len, what, err);
+}
+
+int http_open(struct kube_http *h, const char *path, const char *what, int timeout_ms,
+	      struct h2_stream **ret, struct http_try *ret_try, struct error *err)
+{
+	cleanup_with(auth_use_done) struct auth_use use = { 0 };
+	struct h2_header headers[HEADERS_MAX];
+	struct h2_request request = { .method = "GET", .path = path, .headers = headers };
+	struct error why = ERROR_INIT;
+	struct h2_stream *stream;
+	int status, rc = take_credentials(h, &use, what, ret_try, err);
+
+	if (rc < 0)
+		return rc;
+	fill_headers(headers, use.header, NULL);
+	rc = h2_stream_open(h->h2, &request, timeout_ms, &stream, &status, &why);
+	if (rc < 0)
+		return lost(h, rc, &why, what, ret_try, err);
+	if (status != 200) {
+		judge(h, status, h2_stream_header(stream, "retry-after"), ret_try);
+		rc = refused(h, stream, status, what, err);
+		h2_stream_close(stream);
+		return rc;
+	}
+	*ret = stream;
+	return 0;
 }
 
 static int backoff_ms(int attempt, int asked_ms)
@@ -106,7 +174,7 @@ static int backoff_ms(int attempt, int asked_ms)
 	if (ms > RETRY_MAX_MS)
 		ms = RETRY_MAX_MS;
 	ms = ms / 2 + ms * jitter / 512;
-	return asked_ms > ms ? asked_ms : ms;
+	return asked_ms + ms; /* not all at the very moment that the server named */
 }
 
 static void sleep_ms(int64_t ms)
@@ -116,32 +184,50 @@ static void sleep_ms(int64_t ms)
 	nanosleep(&t, NULL);
 }
 
+struct http_tries http_tries_new(const struct kube_http *h)
+{
+	return (struct http_tries){ .deadline_ms = clock_mono_ms(&clock_real) + h->timeout_ms };
+}
+
+int http_tries_left_ms(const struct http_tries *t)
+{
+	int64_t left = t->deadline_ms - clock_mono_ms(&clock_real);
+
+	return left > 1 ? (int)left : 1;
+}
+
 /*
- * An exchange with what may be tried again: reads after 429, 503 and a broken connection; anything
- * after a 401 where the token file has a new token. A write whose outcome is unknown is the
- * caller's to find out.
+ * Reads are tried again after 429, 5xx and a broken connection, writes after 429 only; anything after a
+ * 401 where there are new credentials. A write whose outcome is unknown is the caller's to find out.
  */
+bool http_try_again(struct kube_http *h, struct http_tries *t, const struct http_try *last, int rc,
+		    bool read)
+{
+	int wait;
+
+	if (rc == -EACCES && !t->refreshed && auth_refused(h->auth, last->generation)) {
+		t->refreshed = true;
+		return true;
+	}
+	if (rc >= 0 || last->retry_ms < 0 || !(read || last->refused) || ++t->count >= TRIES)
+		return false;
+	wait = backoff_ms(t->count, last->retry_ms);
+	if (clock_mono_ms(&clock_real) + wait >= t->deadline_ms)
+		return false;
+	sleep_ms(wait);
+	return true;
+}
+
 static int call(struct kube_http *h, const struct request *r, json_t **ret, struct error *err)
 {
-	int64_t deadline = clock_mono_ms(&clock_real) + h->timeout_ms;
-	bool read = streq(r->method, "GET"), refreshed = false;
-	int rc, retry, tries = 0;
+	struct http_tries tries = http_tries_new(h);
+	struct http_try last;
+	int rc;
 
-	for (;;) {
-		int64_t left = deadline - clock_mono_ms(&clock_real);
-
-		rc = exchange(h, r, left > 1 ? (int)left : 1, ret, &retry, err);
-		if (rc == -EACCES && !refreshed && token_refused(h->token)) {
-			refreshed = true;
-			continue;
-		}
-		if (rc >= 0 || !read || retry < 0 || ++tries >= READ_TRIES)
-			return rc;
-		retry = backoff_ms(tries, retry);
-		if (clock_mono_ms(&clock_real) + retry >= deadline)
-			return rc;
-		sleep_ms(retry);
-	}
+	do
+		rc = exchange(h, r, http_tries_left_ms(&tries), ret, &last, err);
+	while (http_try_again(h, &tries, &last, rc, streq(r->method, "GET")));
+	return rc == -ENOKEY ? -EACCES : rc;
 }
 
 static int http_get(struct kube *k, const struct kind *kind, const char *ns, const char *name,
@@ -151,108 +237,6 @@ static int http_get(struct kube *k, const struct kind *kind, const char *ns, con
 		request_new("GET", "get", kind, ns, name, NULL);
 
 	return call((struct kube_http *)k, &r, ret, err);
-}
-
-/* Items of Kubernetes' own kinds come without kind and apiVersion; an object should say what it is. */
-static void name_kind(const struct kind *kind, json_t *item)
-{
-	char version[200];
-
-	if (json_object_get(item, "kind"))
-		return;
-	json_object_set_new(item, "kind", json_string(kind->kind));
-	json_object_set_new(item, "apiVersion",
-			    json_string(kind_api_version(kind, version, sizeof(version))));
-}
-
-struct list {
-	const struct kind *kind;
-	const char *ns;
-	const struct kube_selector *sel;
-	int limit; /* 0: no pages */
-	int (*fn)(json_t *object, void *userdata);
-	void *userdata;
-};
-
-static int list_page(struct kube_http *h, const struct list *l, const char *token, json_t **ret,
-		     struct error *err)
-{
-	cleanup_with(request_done) struct request r =
-		request_new("GET", "list", l->kind, l->ns, NULL, NULL);
-	char limit[16];
-
-	url_selector(&r.path, l->sel);
-	snprintf(limit, sizeof(limit), "%d", l->limit);
-	url_query(&r.path, "limit", l->limit ? limit : NULL);
-	url_query(&r.path, "continue", token);
-	return call(h, &r, ret, err);
-}
-
-static int list_pages(struct kube_http *h, const struct list *l, char **ret_version,
-		      struct error *err)
-{
-	cleanup_free char *token = NULL;
-	cleanup_free char *version = NULL;
-
-	do {
-		cleanup_json json_t *page = NULL;
-		const char *text;
-		json_t *item;
-		size_t i;
-		int rc = list_page(h, l, token, &page, err);
-
-		if (rc < 0)
-			return rc;
-		json_array_foreach (json_object_get(page, "items"), i, item) {
-			name_kind(l->kind, item);
-			rc = l->fn(item, l->userdata);
-			if (rc)
-				return rc;
-		}
-		free(token);
-		text = jstr(page, "metadata", "continue");
-		token = text && *text ? xstrdup(text) : NULL;
-		free(version);
-		text = jstr(page, "metadata", "resourceVersion");
-		version = xstrdup(text ? text : "");
-	} while (token);
-	*ret_version = TAKE_PTR(version);
-	return 0;
-}
-
-static int http_list_each(struct kube *k, const struct kind *kind, const char *ns,
-			  const struct kube_selector *sel,
-			  int (*fn)(json_t *object, void *userdata), void *userdata,
-			  char **ret_version, struct error *err)
-{
-	struct list l = { kind, ns, sel, PAGE_STREAMED, fn, userdata };
-
-	return list_pages((struct kube_http *)k, &l, ret_version, err);
-}
-
-static int append_item(json_t *object, void *userdata)
-{
-	json_array_append(userdata, object);
-	return 0;
-}
-
-static int http_list(struct kube *k, const struct kind *kind, const char *ns,
-		     const struct kube_selector *sel, json_t **ret, char **ret_version,
-		     struct error *err)
-{
-	cleanup_json json_t *items = json_array();
-	struct list l = { kind, ns, sel, PAGE, append_item, items };
-	int rc = list_pages((struct kube_http *)k, &l, ret_version, err);
-
-	if (rc == -EIDRM) { /* the pages' snapshot is gone: all in one answer then */
-		json_array_clear(items);
-		l.limit = 0;
-		rc = list_pages((struct kube_http *)k, &l, ret_version, err);
-	}
-	if (rc < 0)
-		return rc;
-	*ret = TAKE_PTR(items);
-	return 0;
 }
 
 static int http_create(struct kube *k, const struct kind *kind, const json_t *object, json_t **ret,
@@ -329,7 +313,7 @@ static void http_free(struct kube *k)
 	struct kube_http *h = (struct kube_http *)k;
 
 	h2_client_free(h->h2);
-	token_free(h->token);
+	auth_free(h->auth);
 	free(h->where);
 	free(h->manager);
 	free(h->ns);
@@ -351,37 +335,60 @@ static const struct kube_ops http_ops = {
 	.list_each = http_list_each,
 };
 
-int kube_connect(const struct kube_config *config, struct kube **ret, struct error *err)
+static char *describe(const struct kube_config *c)
+{
+	cleanup_free char *where = NULL;
+
+	if (c->unix_path)
+		return xstrdup(c->unix_path);
+	where = xasprintf(strchr(c->host, ':') ? "[%s]:%d" : "%s:%d", c->host, c->port);
+	if (c->proxy_host)
+		return xasprintf("%s (by the proxy %s:%d)", where, c->proxy_host, c->proxy_port);
+	return TAKE_PTR(where);
+}
+
+static int connect_h2(const struct kube_config *config, struct h2_client **ret, struct error *err)
 {
 	struct h2_target target = {
 		.unix_path = config->unix_path,
 		.host = config->unix_path ? NULL : config->host,
 		.port = config->port,
-		.tls = !config->unix_path && config->ca_pem,
+		.tls = !config->unix_path && (config->ca_pem || config->insecure),
 		.ca_pem = config->ca_pem,
+		.insecure = config->insecure,
+		.tls_name = config->tls_name,
 		.cert_pem = config->cert_pem,
 		.key_pem = config->key_pem,
+		.proxy_host = config->unix_path ? NULL : config->proxy_host,
+		.proxy_port = config->proxy_port,
+		.proxy_auth = config->proxy_auth,
+		.ping_ms = config->ping_ms,
 	};
-	struct h2_client *h2;
-	struct kube_http *h;
-	int rc;
 
 	if (!config->unix_path && !config->host)
 		return error_set(err, EINVAL,
-				 "the API's address is not known: neither a socket "
-				 "nor a host is configured");
-	rc = h2_client_new(&target, &h2, err);
+				 "the API's address is not known: neither a socket nor a host is "
+				 "configured");
+	return h2_client_new(&target, ret, err);
+}
+
+int kube_connect(const struct kube_config *config, struct kube **ret, struct error *err)
+{
+	struct h2_client *h2;
+	struct kube_http *h;
+	int rc = connect_h2(config, &h2, err);
+
 	if (rc < 0)
 		return rc;
 	h = xcalloc(1, sizeof(*h));
-	h->kube = (struct kube){ .ops = &http_ops, .clock = &clock_real };
+	h->kube.ops = &http_ops;
+	h->kube.clock = &clock_real;
 	h->h2 = h2;
-	h->where = config->unix_path ? xstrdup(config->unix_path)
-				     : xasprintf("%s:%d", config->host, config->port);
+	h->where = describe(config);
 	h->manager = xstrdup(config->manager ? config->manager : "quartermaster");
 	h->ns = xstrdup(config->ns ? config->ns : "default");
 	h->timeout_ms = config->timeout_ms > 0 ? config->timeout_ms : CALL_TIMEOUT_MS;
-	h->token = token_new(config->token, config->token_file, &clock_real);
+	h->auth = auth_new(config, h2, &clock_real);
 	*ret = &h->kube;
 	return 0;
 }

@@ -71,6 +71,7 @@ struct kube_ops {
 struct kube {
 	const struct kube_ops *ops;
 	const struct clock *clock;
+	_Atomic int64_t quiet_until_ms; /* the server asked to be left alone until then (Retry-After); monotonic, 0: no */
 };
 
 /* ret may be NULL in all of these; a name like their operation's. */
@@ -92,13 +93,28 @@ void kube_free(struct kube *k);
 struct kube_config {
 	char *unix_path, *host, *ca_pem, *cert_pem, *key_pem;
 	int port;
+	char *ca_file, *cert_file, *key_file; /* where these texts stand, or NULL: read again when they change */
+	char *tls_name;    /* the name in the server's certificate, or NULL: host */
+	bool insecure;     /* any certificate of the server will do */
+	char *proxy_host;  /* an HTTP proxy that is asked by CONNECT, or NULL */
+	int proxy_port;
+	char *proxy_auth;  /* "Basic …", or NULL */
 	char *token;       /* or */
-	char *token_file;  /* read again every minute and after a 401 */
+	char *token_file;  /* read again when it changes and after a 401; or */
+	json_t *exec;      /* a program that gives a token or a certificate: a kubeconfig's exec, "cluster" filled in */
 	char *ns;          /* default namespace */
 	char *manager;     /* fieldManager: "quartermaster-operator" */
 	int timeout_ms;    /* for each call, retries included; 0: 30 s */
+	int ping_ms;       /* a silent connection is asked for a sign of life after that; 0: 30 s */
 };
-/* A kubeconfig (path NULL: $KUBECONFIG, else the local embedded API's admin.kubeconfig). */
+struct kube_config_source {
+	const char *path;    /* a kubeconfig; NULL: $KUBECONFIG's files, merged as kubectl does; else what a pod is
+				given; else the local embedded API's admin.kubeconfig */
+	const char *context; /* one of the kubeconfig's; NULL: its current-context */
+	const char *root;    /* the directory that stands for / where a pod's files are looked for; NULL: / */
+};
+int kube_config_find(const struct kube_config_source *source, struct kube_config *ret, struct error *err);
+/* The same with a path alone. */
 int kube_config_load(const char *path, struct kube_config *ret, struct error *err);
 void kube_config_done(struct kube_config *c);
 int kube_connect(const struct kube_config *config, struct kube **ret, struct error *err);

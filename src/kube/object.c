@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "kube/config.h"
 #include "kube/kube.h"
 
 #include "base/mem.h"
@@ -163,4 +164,12 @@ json_t *owner_reference(const struct kind *kind, const json_t *owner)
 			 kind_api_version(kind, version, sizeof(version)), "kind", kind->kind,
 			 "name", object_name(owner), "uid", object_uid(owner), "controller", true,
 			 "blockOwnerDeletion", true);
+}
+
+char *secret_text(const json_t *secret, const char *key)
+{
+	const char *encoded = jstr(secret, "data", key);
+	char *text = NULL;
+
+	return encoded && *encoded && config_base64(encoded, &text) == 0 ? text : NULL;
 }

@@ -8,8 +8,9 @@
 
 #include <errno.h>
 
-/* Servers send a bookmark each minute: silence for so long means that the watch is dead. */
-#define WATCH_IDLE_MS (5 * 60 * 1000)
+/* Servers send a bookmark each minute: silence for so long means that the watch is dead, though what is
+ * between them and us may still answer pings. */
+#define WATCH_IDLE_MS (150 * 1000)
 /* A watch that lasted so long was a good one, whatever ended it. */
 #define WATCH_GOOD_MS 10000
 /* An API that comes back should be noticed soon. */
@@ -124,6 +125,14 @@ static int follow(struct reflector *r, int *ret_events, struct error *err)
 	return rc;
 }
 
+/* How long the server still wants to be left alone. */
+static int64_t quiet_ms(const struct reflector *r)
+{
+	int64_t ms = r->kube->quiet_until_ms - clock_mono_ms(&clock_real);
+
+	return ms > 0 ? ms : 0;
+}
+
 static void *reflect(void *arg)
 {
 	struct reflector *r = arg;
@@ -149,7 +158,7 @@ static void *reflect(void *arg)
 			failures = 0;
 		failures++;
 		delay = queue_backoff_ms(&r->jitter, failures);
-		pause_ms(r, delay < RETRY_MAX_MS ? delay : RETRY_MAX_MS);
+		pause_ms(r, quiet_ms(r) + (delay < RETRY_MAX_MS ? delay : RETRY_MAX_MS));
 	}
 	return NULL;
 }

@@ -49,16 +49,37 @@ int status_error(int http_status, const char *body, size_t len, const char *what
 			 http_status);
 }
 
-int transport_error(const struct kube_http *h, int rc, const char *what, struct error *err)
+/* Of "GET /path: HOST:PORT: Why" the last part: the caller says the rest in its own words. */
+static const char *reason(const struct error *why)
 {
-	if (rc == -ETIMEDOUT)
+	const char *text = strstr(why->message, ": "), *end;
+
+	text = text ? text + 2 : why->message;
+	end = strstr(text, ": ");
+	return end && !memchr(text, ' ', (size_t)(end - text)) ? end + 2 : text;
+}
+
+int transport_error(const struct kube_http *h, int rc, const struct error *why, const char *what,
+		    struct error *err)
+{
+	switch (-rc) {
+	case ETIMEDOUT:
 		return error_set(err, ETIMEDOUT, "cannot %s: the API at %s did not answer in time",
 				 what, h->where);
-	if (rc == -ECONNREFUSED || rc == -ENOENT)
+	case ECONNREFUSED:
+	case ENOENT:
 		return error_set(
 			err, EAGAIN,
 			"cannot %s: nothing listens on the API's address %s; is it running?", what,
 			h->where);
-	return error_set(err, EAGAIN, "cannot %s: the connection to the API at %s failed: %s", what,
-			 h->where, strerror(-rc));
+	case EPROTO:
+		return error_set(err, EAGAIN,
+				 "cannot %s: the API at %s has to speak HTTP/2, which this client "
+				 "needs: %s",
+				 what, h->where, reason(why));
+	default:
+		return error_set(err, EAGAIN,
+				 "cannot %s: the connection to the API at %s failed: %s", what,
+				 h->where, *why->message ? reason(why) : strerror(-rc));
+	}
 }

@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #define READ_SIZE 16384
-#define ERROR_BODY_MAX 65536
+#define WATCH_MIN_S 300
 
 struct kube_watch {
 	struct kube_http *http;
@@ -16,40 +16,27 @@ struct kube_watch {
 	char *what;
 };
 
-/* The body of a refusal, for its message. */
-static int refused(struct kube_http *h, struct h2_stream *s, int status, const char *what,
-		   struct error *err)
+static int open_watch(struct kube_http *h, const char *path, const char *what,
+		      struct h2_stream **ret, struct error *err)
 {
-	cleanup_with(buf_done) struct buf body = { 0 };
-	char chunk[1024];
-	ssize_t n;
+	struct http_try t;
+	int rc = http_open(h, path, what, h->timeout_ms, ret, &t, err);
 
-	while (body.len < ERROR_BODY_MAX &&
-	       (n = h2_stream_read(s, chunk, sizeof(chunk), h->timeout_ms)) > 0)
-		buf_add(&body, chunk, (size_t)n);
-	return status_error(status, body.data, body.len, what, err);
+	if (rc == -EACCES && auth_refused(h->auth, t.generation))
+		rc = http_open(h, path, what, h->timeout_ms, ret, &t, err);
+	return rc == -ENOKEY ? -EACCES : rc;
 }
 
-static int open_stream(struct kube_http *h, const char *path, const char *what,
-		       struct h2_stream **ret, struct error *err)
+/* The server ends a watch after that time, each at another moment: what balances its load, and a limit
+ * to how long anything can go wrong unseen. */
+static void add_timeout(struct buf *path)
 {
-	cleanup_free char *authorization = token_header(h->token);
-	struct h2_header headers[KUBE_HEADERS_MAX];
-	struct h2_request request = { .method = "GET", .path = path, .headers = headers };
-	struct h2_stream *stream;
-	int status, rc;
+	unsigned char jitter;
+	char text[16];
 
-	http_headers(headers, authorization, NULL);
-	rc = h2_stream_open(h->h2, &request, h->timeout_ms, &stream, &status, NULL);
-	if (rc < 0)
-		return transport_error(h, rc, what, err);
-	if (status != 200) {
-		rc = refused(h, stream, status, what, err);
-		h2_stream_close(stream);
-		return rc;
-	}
-	*ret = stream;
-	return 0;
+	rand_bytes(&jitter, 1);
+	snprintf(text, sizeof(text), "%d", WATCH_MIN_S + WATCH_MIN_S * jitter / 256);
+	url_query(path, "timeoutSeconds", text);
 }
 
 int http_watch(struct kube *k, const struct kind *kind, const char *ns,
@@ -67,10 +54,9 @@ int http_watch(struct kube *k, const struct kind *kind, const char *ns,
 	url_query(&path, "watch", "1");
 	url_query(&path, "allowWatchBookmarks", "true");
 	url_query(&path, "resourceVersion", version);
+	add_timeout(&path);
 	url_selector(&path, sel);
-	rc = open_stream(h, path.data, what, &stream, err);
-	if (rc == -EACCES && token_refused(h->token))
-		rc = open_stream(h, path.data, what, &stream, err);
+	rc = open_watch(h, path.data, what, &stream, err);
 	if (rc < 0)
 		return rc;
 	w = xcalloc(1, sizeof(*w));
@@ -100,7 +86,7 @@ int http_watch_next(struct kube_watch *w, int timeout_ms, struct kube_event *ret
 			return error_set(err, ETIMEDOUT, "nothing came from the %s for %d s",
 					 w->what, timeout_ms / 1000);
 		if (n < 0)
-			return transport_error(w->http, (int)n, w->what, err);
+			return transport_error(w->http, (int)n, &(struct error){ 0 }, w->what, err);
 		rc = watch_lines_feed(&w->lines, chunk, (size_t)n, err);
 		if (rc < 0)
 			return rc;

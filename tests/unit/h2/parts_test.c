@@ -86,7 +86,7 @@ static void test_certificates(void **state)
 	SSL_CTX_free(ctx);
 	assert_int_equal(tls_server_context(cert, ca_key, &ctx, &err), -EINVAL);
 	assert_int_equal(tls_server_context(NULL, key, &ctx, &err), -EINVAL);
-	assert_int_equal(tls_client_context(ca, cert, key, &ctx, &err), 0);
+	assert_int_equal(tls_client_context(ca, false, cert, key, &ctx, &err), 0);
 	SSL_CTX_free(ctx);
 }
 

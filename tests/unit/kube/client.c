@@ -89,6 +89,10 @@ static void answer(struct h2_call *c, void *userdata)
 	else if (strstr(path, "/busy"))
 		h2_call_reply(c, n < 3 ? 503 : 200,
 			      (const struct h2_header[]){ { "retry-after", "0" }, { 0 } }, "{}", 2);
+	else if (strstr(path, "/flood"))
+		reply(c, n < 3 ? 429 : 200, "{}");
+	else if (strstr(path, "/ill"))
+		reply(c, n < 3 ? 500 : 200, "{}");
 	else if (streq(h2_call_method(c), "POST") || strstr(path, "/always-busy"))
 		reply(c, 503, "{\"message\":\"come back later\"}");
 	else if (strstr(path, "/namespaces/expired/"))
@@ -142,6 +146,52 @@ static void writes_are_not(void **state)
 	assert_int_equal(kube_create(k, &KIND_CONFIGMAP, o, NULL, NULL), -EAGAIN);
 	assert_int_equal(atomic_load(&asked), 1);
 	assert_string_equal(last_query, "?fieldManager=tester");
+}
+
+/* … but for one that the server surely has not carried out. */
+static void refused_writes_are(void **state)
+{
+	cleanup_kube struct kube *k = connect_to(sock, NULL);
+	cleanup_json json_t *patch = quoted("{'a':1}");
+
+	assert_int_equal(kube_patch(k, &KIND_CONFIGMAP, "n", "flood", NULL, KUBE_PATCH_MERGE, patch,
+				    NULL, NULL),
+			 0);
+	assert_int_equal(atomic_load(&asked), 3);
+	atomic_store(&asked, 0);
+	assert_int_equal(kube_patch(k, &KIND_CONFIGMAP, "n", "ill", NULL, KUBE_PATCH_MERGE, patch,
+				    NULL, NULL),
+			 -EAGAIN);
+	assert_int_equal(atomic_load(&asked), 1);
+	assert_int_equal(kube_get(k, &KIND_CONFIGMAP, "n", "ill", NULL, NULL), 0);
+}
+
+/* Two tokens, as a plugin gives them one after the other. */
+static void plugin_runs_again(void **state)
+{
+	cleanup_free char *path = xasprintf("%s/plugin", dir), *ran = xasprintf("%s/ran", dir);
+	cleanup_free char *script = xasprintf(
+		"#!/bin/sh\ntoken=bad\n[ ! -e %s ] || token=good\necho x >> %s\n"
+		"echo '{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/"
+		"v1beta1\",\"status\":{\"token\":\"'$token'\"}}'\n",
+		ran, ran);
+	cleanup_json json_t *exec = json_pack(
+		"{ss ss}", "apiVersion", "client.authentication.k8s.io/v1beta1", "command", path);
+	struct kube_config config = { .unix_path = sock, .exec = exec, .timeout_ms = 5000 };
+	cleanup_free char *runs = NULL;
+	cleanup_kube struct kube *k = NULL;
+	struct error err = ERROR_INIT;
+
+	assert_int_equal(file_write(path, script, strlen(script), 0700, NULL), 0);
+	assert_int_equal(kube_connect(&config, &k, NULL), 0);
+	for (int i = 0; i < 3; i++) {
+		if (kube_get(k, &KIND_CONFIGMAP, "n", "x", NULL, &err) < 0)
+			fail_msg("%s", err.message);
+	}
+	assert_int_equal(file_read(ran, 0, &runs, NULL, NULL), 0);
+	assert_string_equal(runs, "x\nx\n");
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(kube_get(k, &KIND_CONFIGMAP, "n", "x", NULL, &err), 0);
 }
 
 static void writes_say_what_they_are(void **state)
@@ -231,6 +281,7 @@ static void watches(void **state)
 	watch(k, "3", seen);
 	assert_string_equal(seen, "A."); /* the half line counts for nothing */
 	assert_non_null(strstr(last_query, "allowWatchBookmarks=true"));
+	assert_non_null(strstr(last_query, "timeoutSeconds="));
 }
 
 static void unreachable(void **state)
@@ -276,6 +327,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_are_tried_again),
 		cmocka_unit_test(writes_are_not),
+		cmocka_unit_test(refused_writes_are),
+		cmocka_unit_test(plugin_runs_again),
 		cmocka_unit_test(writes_say_what_they_are),
 		cmocka_unit_test(pages),
 		cmocka_unit_test(pages_that_expire),
