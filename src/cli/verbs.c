@@ -208,6 +208,12 @@ const struct verb verbs[] = {
 	  .flags = explain_flags,
 	  .max_words = 1,
 	  .command = cmd_explain },
+	{ .name = "crds",
+	  .summary = "Print the CustomResourceDefinitions for a Kubernetes cluster",
+	  .help = "The operator registers them by itself; this is for who wants to do so, or to "
+		  "look, before.",
+	  .example = "quartermaster crds | kubectl apply --server-side -f -",
+	  .command = cmd_crds },
 	{ .name = "mount",
 	  .usage = "CLAIM DIR",
 	  .summary = "Mount the volume of a claim on this machine",

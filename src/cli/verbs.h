@@ -85,6 +85,7 @@ int usage_error(const struct verb *v, const char *format, ...)
 
 int cmd_apply(struct session *s, const struct args *a);
 int cmd_completion(struct session *s, const struct args *a);
+int cmd_crds(struct session *s, const struct args *a);
 int cmd_delete(struct session *s, const struct args *a);
 int cmd_describe(struct session *s, const struct args *a);
 int cmd_explain(struct session *s, const struct args *a);
