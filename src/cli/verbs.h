@@ -85,7 +85,6 @@ int usage_error(const struct verb *v, const char *format, ...)
 
 int cmd_apply(struct session *s, const struct args *a);
 int cmd_completion(struct session *s, const struct args *a);
-int cmd_crds(struct session *s, const struct args *a);
 int cmd_delete(struct session *s, const struct args *a);
 int cmd_describe(struct session *s, const struct args *a);
 int cmd_explain(struct session *s, const struct args *a);
@@ -96,6 +95,7 @@ int cmd_support_bundle(struct session *s, const struct args *a);
 int cmd_version(struct session *s, const struct args *a);
 int cmd_wait(struct session *s, const struct args *a);
 
+int cmd_crds(struct session *s, const struct args *a) __attribute__((weak));
 int cmd_down(struct session *s, const struct args *a) __attribute__((weak));
 int cmd_mount(struct session *s, const struct args *a) __attribute__((weak));
 int cmd_umount(struct session *s, const struct args *a) __attribute__((weak));
