@@ -33,6 +33,12 @@ int cmd_explain(struct session *s, const struct args *a)
 	const struct kind *k;
 	int rc;
 
+	if (args_given(a, "markdown")) {
+		schema_markdown(&out);
+		(void)fputs(out.data, s->out);
+		buf_done(&out);
+		return QM_OK;
+	}
 	if (!word)
 		return list_kinds(s->out);
 	/* "storagenodes.coreos.com" is a kind too, so the whole word goes first */

@@ -10,6 +10,7 @@
 #include "local/program.h"
 #include "local/self.h"
 #include "local/wake.h"
+#include "operator/crd.h"
 #include "pods/certs.h"
 #include "pods/platform.h"
 #include "systems/glusterfs/plan.h"
@@ -227,6 +228,8 @@ static int run_on_cluster(struct settings *s, struct error *err)
 	cleanup_free char *allow = xasprintf("%s,%s", storage, client);
 	struct kube *kube = NULL;
 	int rc = connect_cluster(&s->o, &kube, err);
+	if (rc == 0)
+		rc = crds_ensure(kube, err);
 	if (rc < 0) {
 		kube_free(kube);
 		return rc;

@@ -46,8 +46,17 @@ static const struct flag delete_flags[] = {
 	F_END,
 };
 
+static const struct flag crds_flags[] = {
+	{ 0, "register", NULL,
+	  "Instead, do as the operator does: create or update them, and wait until they are "
+	  "served." },
+	{ 0, "kubeconfig", "FILE", "Where to register them (default: $KUBECONFIG)." },
+	F_END,
+};
+
 static const struct flag explain_flags[] = {
 	{ 'r', "recursive", NULL, "The names of all fields, as a tree." },
+	{ 0, "markdown", NULL, "All kinds and fields as a page, as docs/resources.md has it." },
 	F_END,
 };
 
@@ -208,6 +217,14 @@ const struct verb verbs[] = {
 	  .flags = explain_flags,
 	  .max_words = 1,
 	  .command = cmd_explain },
+	{ .name = "crds",
+	  .summary = "Print the CustomResourceDefinitions for a Kubernetes cluster",
+	  .help = "The operator registers them by itself; this is for who wants to do so, or to "
+		  "look, before.",
+	  .example = "quartermaster crds | kubectl create -f -\n"
+		     "quartermaster crds --register --kubeconfig ~/.kube/config",
+	  .flags = crds_flags,
+	  .command = cmd_crds },
 	{ .name = "mount",
 	  .usage = "CLAIM DIR",
 	  .summary = "Mount the volume of a claim on this machine",

@@ -95,6 +95,7 @@ int cmd_support_bundle(struct session *s, const struct args *a);
 int cmd_version(struct session *s, const struct args *a);
 int cmd_wait(struct session *s, const struct args *a);
 
+int cmd_crds(struct session *s, const struct args *a) __attribute__((weak));
 int cmd_down(struct session *s, const struct args *a) __attribute__((weak));
 int cmd_mount(struct session *s, const struct args *a) __attribute__((weak));
 int cmd_umount(struct session *s, const struct args *a) __attribute__((weak));

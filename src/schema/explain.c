@@ -5,8 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* "string", "[]object", "map[string]string" */
-static void type_name(const struct field *f, struct buf *out)
+void field_type_name(const struct field *f, struct buf *out)
 {
 	static const char *const names[] = {
 		[FIELD_STRING] = "string",   [FIELD_INTEGER] = "integer",
@@ -17,10 +16,10 @@ static void type_name(const struct field *f, struct buf *out)
 
 	if (f->type == FIELD_ARRAY) {
 		buf_puts(out, "[]");
-		type_name(f->items, out);
+		field_type_name(f->items, out);
 	} else if (f->type == FIELD_MAP) {
 		buf_puts(out, "map[string]");
-		type_name(f->items, out);
+		field_type_name(f->items, out);
 	} else {
 		buf_puts(out, names[f->type]);
 	}
@@ -68,7 +67,7 @@ static void limits(struct buf *out, const struct field *f, int indent)
 static void headline(struct buf *out, const struct field *f, int indent)
 {
 	buf_printf(out, "%*s%s\t<", indent, "", f->name);
-	type_name(f, out);
+	field_type_name(f, out);
 	buf_printf(out, ">%s\n", f->required ? " -required-" : "");
 }
 

@@ -88,6 +88,9 @@ extern const char *const SYSTEM_TYPES[], *const VOLUME_MODES[], *const RECLAIM_P
 		.name = NULL                                                                       \
 	}
 
+/* "string", "[]object", "map[string]string" */
+void field_type_name(const struct field *f, struct buf *out);
+
 /* Pieces of cells. A size for people, or "-" where it is not known. */
 void cell_size(const json_t *bytes, struct buf *out);
 void cell_access_modes(const json_t *modes, struct buf *out);

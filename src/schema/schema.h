@@ -137,6 +137,8 @@ void schema_prune(const struct kind *k, json_t *object);
 const struct field *schema_field(const struct kind *k, const char *path);
 /* The text of `quartermaster explain KIND[.field…]`. */
 int schema_explain(const struct kind *k, const char *path, bool recursive, struct buf *out, struct error *err);
+/* All kinds and their fields, for docs/resources.md. */
+void schema_markdown(struct buf *out);
 /* The OpenAPI v3 document of a group and version; the index for /openapi/v3. New references. */
 json_t *schema_openapi(const char *group, const char *version);
 json_t *schema_openapi_index(void);

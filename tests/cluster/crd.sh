@@ -1,0 +1,239 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# crd.sh [PROGRAM] - are our CustomResourceDefinitions what a real API server wants, and does it
+# refuse what we refuse? Prints TAP. PROGRAM is quartermaster (default: the one built).
+# timeout: 300
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+program=$(readlink -f "${1:-$here/../../build/src/cli/quartermaster}")
+bin=${QM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/quartermaster}/bin
+# shellcheck source=tests/lib/tap.sh
+. "$here/../lib/tap.sh"
+
+skip_all() {
+	echo "1..0 # SKIP $1"
+	exit 0
+}
+
+# find VARIABLE NAME: $QM_ETCD and the like, or the cache's
+find_program() {
+	local given=${!1:-$bin/$2}
+	[ -x "$given" ] || "$here/../tools/build-peers" "$2" >&2 || skip_all "there is no $2 and it cannot be built"
+	printf -v "$1" %s "$given"
+}
+find_program QM_ETCD etcd
+find_program QM_APISERVER kube-apiserver
+find_program QM_KUBECTL kubectl
+
+dir=$(mktemp -d /var/tmp/qm-crd.XXXXXX)
+pids=()
+cleanup() {
+	local pid
+	for pid in "${pids[@]}"; do kill "$pid" 2> /dev/null; done
+	wait 2> /dev/null
+	rm -rf "$dir"
+}
+trap cleanup EXIT
+export HOME=$dir KUBECACHEDIR=$dir/cache KUBECONFIG=$dir/kubeconfig
+
+# ---- a bare etcd and API server on loopback ----
+
+free_port() {
+	python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+start_servers() {
+	local client peer secure
+	client=$(free_port) peer=$(free_port) secure=$(free_port)
+	"$QM_ETCD" --data-dir "$dir/etcd" --unsafe-no-fsync --listen-client-urls "http://127.0.0.1:$client" \
+		--advertise-client-urls "http://127.0.0.1:$client" --listen-peer-urls "http://127.0.0.1:$peer" \
+		--initial-advertise-peer-urls "http://127.0.0.1:$peer" --initial-cluster "default=http://127.0.0.1:$peer" \
+		> "$dir/etcd.log" 2>&1 &
+	pids+=($!)
+	openssl genrsa -out "$dir/sa.key" 2048 2> /dev/null
+	echo 'secret,admin,admin,system:masters' > "$dir/tokens"
+	"$QM_APISERVER" --etcd-servers "http://127.0.0.1:$client" --secure-port "$secure" --bind-address 127.0.0.1 \
+		--cert-dir "$dir/certs" --token-auth-file "$dir/tokens" --authorization-mode RBAC \
+		--service-account-issuer https://qm.test --service-account-key-file "$dir/sa.key" \
+		--service-account-signing-key-file "$dir/sa.key" --service-cluster-ip-range 10.96.0.0/24 \
+		--endpoint-reconciler-type none > "$dir/apiserver.log" 2>&1 &
+	pids+=($!)
+	# the certificate is made by the server itself, and its own CA
+	wait_for 60 test -s "$dir/certs/apiserver.crt" > /dev/null || return
+	cat > "$KUBECONFIG" <<-END
+		apiVersion: v1
+		kind: Config
+		clusters: [{name: c, cluster: {server: "https://127.0.0.1:$secure", certificate-authority: "$dir/certs/apiserver.crt"}}]
+		users: [{name: u, user: {token: secret}}]
+		contexts: [{name: c, context: {cluster: c, user: u, namespace: default}}]
+		current-context: c
+	END
+	wait_for 120 k get --raw /readyz && wait_for 30 k get namespace default
+}
+
+k() { "$QM_KUBECTL" "$@"; }
+
+start_servers > "$dir/started" 2>&1 || {
+	echo "Bail out! the API server does not start: $(tail -n 3 "$dir/apiserver.log")"
+	exit 1
+}
+
+# ---- the definitions ----
+
+"$program" crds > "$dir/crds.yaml"
+crds='storagenodes.coreos.com storagestatuses.coreos.com storagepools.coreos.com'
+
+created() {
+	local out
+	out=$(k create -f "$dir/crds.yaml" 2>&1) || { echo "$out"; return 1; }
+	! grep -i warning <<< "$out"
+}
+check 'the definitions are accepted, without a warning' created
+if [ "$tap_failed" != 0 ]; then plan; exit 1; fi
+# shellcheck disable=SC2086 # three names
+check 'they are established' k wait --for=condition=Established --timeout=60s crd $crds
+# shellcheck disable=SC2086
+structural() { ! k get crd $crds -o jsonpath='{.items[*].status.conditions[*].type}' | grep NonStructural; }
+check 'their schemas are structural' structural
+served() { k get sn,ss,sp && k get quartermaster; }
+check 'short names and the category are known' wait_for 60 served
+
+# ---- the seed's example, byte for byte ----
+
+cat > "$dir/seed.yaml" <<'END'
+apiVersion: "coreos.com/v1"
+kind: StorageNode
+metadata:
+  name: storage-node1
+spec:
+  type: glusterfs
+  nodeSelector:
+    'kubernetes.io/hostname': storage-node1
+  storageNetwork:
+    ips:
+      - 10.10.10.100
+  devices:
+    - /dev/vdb
+    - /dev/vdc
+    - /dev/vdd
+  glusterfs:
+    cluster: cluster1
+    zone: 1
+END
+check "the seed's StorageNode is accepted" k create -f "$dir/seed.yaml"
+unchanged() {
+	k get sn storage-node1 -o json | jq -e --argjson spec '{"type":"glusterfs","nodeSelector":{"kubernetes.io/hostname":"storage-node1"},
+		"storageNetwork":{"ips":["10.10.10.100"]},"devices":["/dev/vdb","/dev/vdc","/dev/vdd"],
+		"glusterfs":{"cluster":"cluster1","zone":1}}' '.spec == $spec'
+}
+check 'and is stored as it stands' unchanged
+empty_sections() {
+	k create -f - <<-'END' && k get ss seed -o json | jq -e '.spec | has("torus") | not'
+		apiVersion: "coreos.com/v1"
+		kind: StorageStatus
+		metadata:
+		  name: seed
+		spec:
+		  type: glusterfs
+		  status: OFFLINE
+		  glusterfs:
+		  torus:
+	END
+}
+check "the seed's StorageStatus with empty sections is accepted" empty_sections < /dev/null
+default_zone() {
+	printf '%s\n' 'apiVersion: coreos.com/v1' 'kind: StorageNode' 'metadata: {name: plain}' \
+		'spec: {type: glusterfs, glusterfs: {cluster: c}}' | k create -f - &&
+		[ "$(k get sn plain -o jsonpath='{.spec.glusterfs.zone}')" = 1 ]
+}
+check 'a zone that is missing is 1' default_zone
+torus_keeps() {
+	printf '%s\n' 'apiVersion: coreos.com/v1' 'kind: StorageNode' 'metadata: {name: torus}' \
+		'spec: {type: torus, torus: {anything: {at: [all]}}}' | k create -f - &&
+		[ "$(k get sn torus -o jsonpath='{.spec.torus.anything.at[0]}')" = all ]
+}
+check 'what torus holds is kept' torus_keeps
+
+# ---- explain: a text for every field ----
+
+fields() { # KIND: every path, from the definition
+	k get crd "$1" -o json | jq -r '
+		def walk_fields($p): (.properties // .items.properties // {}) | to_entries[]
+			| "\($p).\(.key)" as $q | $q, (.value | walk_fields($q));
+		.spec.names.singular as $n | .spec.versions[0].schema.openAPIV3Schema | walk_fields($n)'
+}
+explained() {
+	local field out count=0
+	for field in $(fields "$1" | grep -E "^[a-z]+\.$2" | grep -v '\.metadata'); do
+		out=$(k explain "$field" 2>&1) || { echo "$field: $out"; return 1; }
+		grep -A1 '^DESCRIPTION' <<< "$out" | tail -n 1 | grep -q '[a-z]' || { echo "$field: $out"; return 1; }
+		! grep -q '<empty>\|<no description>' <<< "$out" || { echo "$field: $out"; return 1; }
+		count=$((count + 1))
+	done
+	[ "$count" -ge "$3" ] || { echo "only $count fields"; return 1; }
+}
+check 'kubectl explain has a text for every field of storagenode.spec' explained storagenodes.coreos.com spec 12
+described() { # in the definition itself, which is quicker than asking for each
+	k get crd -o json | jq -e '[.items[] | .spec.versions[0].schema.openAPIV3Schema.properties | {spec, status} | .. | objects
+		| select(has("type") and (.type | type) == "string" and (has("properties") or has("items") or has("format") or has("maxLength")))
+		| select(has("description") | not)] | length == 0'
+}
+check 'no field of the definitions is without one' described
+
+# ---- what is refused ----
+
+csplit -q -z -f "$dir/bad-" -b %03d.yaml "$here/../unit/schema/refused.yaml" '/^---$/' '{*}'
+for file in "$dir"/bad-*.yaml; do
+	grep -q '^kind:' "$file" || continue
+	k create --dry-run=client --validate=false -o json -f "$file" > "$dir/object" 2> /dev/null
+	sentence=$(jq -r '.metadata.annotations | .server // .says' "$dir/object")
+	refused() {
+		local out
+		if out=$(k create -f "$file" 2>&1); then echo "accepted: $out"; return 1; fi
+		[ -n "$sentence" ] && grep -qF -- "$sentence" <<< "$out" || { echo "said: $out"; return 1; }
+	}
+	check "refused: $sentence" refused
+done
+
+change() { k patch sn storage-node1 --type merge -p "$1"; }
+for patch in '{"spec":{"type":"torus"}}' '{"spec":{"glusterfs":{"cluster":"other"}}}' \
+	'{"spec":{"glusterfs":{"cluster":null}}}' '{"spec":{"glusterfs":null}}'; do
+	check "not changed: $patch" refuses 'cannot be changed; delete the object and create it anew' change "$patch"
+done
+for patch in '{"spec":{"storageNetwork":{"ips":["10.10.10.101"]}}}' '{"spec":{"devices":["/dev/vdb"]}}' \
+	'{"spec":{"glusterfs":{"zone":2}}}' '{"spec":{"maintenance":true}}' '{"metadata":{"labels":{"a":"b"}}}'; do
+	check "changed: $patch" change "$patch"
+done
+
+# ---- columns ----
+
+k patch sn storage-node1 --subresource status --type merge -p '{"status":{"phase":"Ready","address":"10.10.10.100",
+	"nodeName":"m1","display":{"zone":"2","devices":"1/1"}}}' > /dev/null
+k patch ss seed --subresource status --type merge -p '{"status":{"pools":1,"message":"1 of 1 pools serve",
+	"display":{"nodes":"3/3","capacity":"1.0Gi","used":"12Mi","promised":"0"}}}' > /dev/null
+k create -f - > /dev/null <<'END'
+apiVersion: coreos.com/v1
+kind: StoragePool
+metadata: {name: seed-1}
+spec: {type: glusterfs, deployment: seed, volumeType: "replicate:3"}
+END
+k patch sp seed-1 --subresource status --type merge -p '{"status":{"phase":"Online",
+	"display":{"bricks":"3/3","heal":"0","capacity":"1.0Gi","used":"12Mi"}}}' > /dev/null
+# row KIND NAME HEADER ROW
+row() {
+	local out
+	out=$(k get "$1" "$2" | tr -s ' ')
+	[ "$(sed -n 1p <<< "$out")" = "$3" ] && grep -Eq "^$4 [0-9]+m?[0-9]*s\$" <<< "$(sed -n 2p <<< "$out")" || { echo "$out"; return 1; }
+}
+check 'columns of storagestatus' row storagestatus seed 'NAME TYPE STATUS NODES POOLS CAPACITY USED AGE' \
+	'seed glusterfs OFFLINE 3/3 1 1.0Gi 12Mi'
+check 'columns of sn' row sn storage-node1 'NAME TYPE STATUS ADDRESS ZONE DEVICES AGE' \
+	'storage-node1 glusterfs Ready 10.10.10.100 2 1/1'
+check 'columns of sp' row sp seed-1 'NAME TYPE STATUS BRICKS HEAL CAPACITY USED AGE' \
+	'seed-1 replicate:3 Online 3/3 0 1.0Gi 12Mi'
+spec_kept() { [ "$(k get sn storage-node1 -o jsonpath='{.metadata.generation}')" = "$1" ]; }
+generation=$(k get sn storage-node1 -o jsonpath='{.metadata.generation}')
+k patch sn storage-node1 --subresource status --type merge -p '{"status":{"phase":"Degraded"}}' > /dev/null
+check 'status is a subresource: no new generation' spec_kept "$generation"
+
+plan
