@@ -43,9 +43,9 @@ pod_on() { field pod "{.items[?(@.spec.nodeName==\"node$1\")].metadata.name}"; }
 
 # From one place, all three pods answer behind the service's address.
 sees_all() {
-	local seen='' i address
+	local seen='' end=$((SECONDS + 60)) address
 	address=$(field service/web '{.spec.clusterIP}')
-	for ((i = 0; i < 100; i++)); do
+	while ((SECONDS < end)); do
 		seen=$(printf '%s\n' "$seen" "$("$@" wget -qO- "http://$address/" 2>&1)" | sort -u)
 		[ "$(grep -c '^node[123]$' <<< "$seen")" = 3 ] && return
 	done
@@ -88,9 +88,11 @@ check "a mount made in a pod appears on the node" mount_shows
 
 # ---- who may do what
 
-node1_labels_node2() { kubectl --kubeconfig "${KUBECONFIG%/*}/node1.kubeconfig" label node node2 mine=yes; }
+as_node1() { kubectl --kubeconfig "${KUBECONFIG%/*}/node1.kubeconfig" "$@"; }
 policies() { kubectl get validatingadmissionpolicies; }
-check "a node may change itself only" refuses 'node "node1"|not allowed' node1_labels_node2
+check "a node sees no other" refuses 'only its own Node' as_node1 get node node2
+check "and may not label itself as it likes" refuses 'not allowed to modify labels' \
+	as_node1 label node node1 node-restriction.kubernetes.io/mine=yes
 check "admission policies are served" policies
 
 # ---- failures
@@ -143,7 +145,7 @@ traces() {
 	find /sys/fs/cgroup -maxdepth 2 -name "qmlab$number"
 	losetup -l | grep -F "$other"
 	grep -F "$other" /proc/self/mountinfo
-	grep -lFs "$other" /proc/[0-9]*/cmdline | grep -v "/$$/"
+	grep -lFsf <(echo "$other") /proc/[0-9]*/cmdline
 	diff <(echo "$sysctls") <(sysctls)
 }
 nothing() { local left; left=$(traces); [ -z "$left" ] || { echo "$left"; return 1; }; }
@@ -154,6 +156,7 @@ kill_up() {
 	local pid
 	QM_LAB=$other "$cluster/lab" up 1 &
 	pid=$!
+	disown "$pid"
 	wait_for 120 test -e "$other/box1/etc" && kill -9 "$pid"
 }
 side_by_side() { QM_LAB=$other lab up 1 && QM_LAB=$other lab disk 1 64M && nodes_ready 3; }
