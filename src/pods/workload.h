@@ -26,7 +26,7 @@ struct workload_settings {
 #define WORKLOAD_HASH                                                                              \
 	"quartermaster.storage/template" /* annotation: of what the Deployment was made from */
 #define TLS_DIR                                                                                    \
-	"/etc/quartermaster/tls" /* tls.crt, tls.key, ca.crt: where our images lead GlusterFS */
+	"/etc/ssl/glusterfs" /* tls.crt, tls.key, ca.crt: where our images lead GlusterFS */
 
 /* "NAME-storage", "NAME-agent"; names that are too long end in a hash. Caller frees. */
 char *workload_name(const char *storage_node, const char *role);
