@@ -7,6 +7,7 @@
 #include "cli/term.h"
 #include "cli/verbs.h"
 #include "hostvol/hostvol.h"
+#include "local/box.h"
 #include "local/config.h"
 #include "local/demo.h"
 #include "local/instance.h"
@@ -89,8 +90,11 @@ static int forget(struct error *err)
 
 	if (r == 0)
 		r = remove_tree(run_dir(), err);
-	rmdir("/var/lib/quartermaster/bricks");
-	rmdir("/var/lib/quartermaster");
+	/* the kernel would take the bricks from another instance's boxes with their mount point */
+	if (!box_dirs_in_use()) {
+		rmdir("/var/lib/quartermaster/bricks");
+		rmdir("/var/lib/quartermaster");
+	}
 	if (instance_number() == 0)
 		rmdir("/mnt/quartermaster-demo");
 	return r == -ENOENT ? 0 : r;

@@ -399,6 +399,14 @@ int runner_start(const struct runner_options *options, struct runner **ret, stru
 	return 0;
 }
 
+static void loop_done(struct loop *l)
+{
+	pthread_cond_destroy(&l->wake);
+	pthread_mutex_destroy(&l->lock);
+	queue_done(&l->queue);
+	free(l->workers);
+}
+
 void runner_stop(struct runner *r)
 {
 	if (!r)
@@ -407,16 +415,15 @@ void runner_stop(struct runner *r)
 	wake_all(r);
 	for (size_t i = 0; i < r->source_count; i++)
 		reflector_stop(r->sources[i].reflector);
+	/* all have ended before the first queue goes: one loop's work adds to another's queue */
 	for (size_t i = 0; i < r->loop_count; i++) {
 		struct loop *l = &r->loops[i];
 
 		while (l->running > 0)
 			pthread_join(l->workers[--l->running], NULL);
-		pthread_cond_destroy(&l->wake);
-		pthread_mutex_destroy(&l->lock);
-		queue_done(&l->queue);
-		free(l->workers);
 	}
+	for (size_t i = 0; i < r->loop_count; i++)
+		loop_done(&r->loops[i]);
 	for (size_t i = 0; i < r->source_count; i++)
 		cache_done(&r->sources[i].cache);
 	pthread_mutex_destroy(&r->lock);

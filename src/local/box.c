@@ -27,13 +27,15 @@
 #include <sys/vfs.h>
 #include <time.h>
 
+#define BRICKS_DIR "/var/lib/quartermaster/bricks"
+
 /* What a box has of its own: where processes see it, and its place in STATE/boxes/NAME. */
 static const struct {
 	const char *target, *own;
 } own_dirs[] = {
 	{ "/var/lib/glusterd", "glusterd" },
 	{ "/var/log/glusterfs", "log" },
-	{ "/var/lib/quartermaster/bricks", "bricks" },
+	{ BRICKS_DIR, "bricks" },
 };
 
 static char *pin_path(const char *name, const char *kind)
@@ -469,4 +471,25 @@ int box_remove_all(struct error *err)
 	boxnet_remove_bridge();
 	umount2(dir, MNT_DETACH);
 	return 0;
+}
+
+bool box_dirs_in_use(void)
+{
+	const struct dirent *e;
+	DIR *proc = opendir("/proc");
+	bool found = false;
+
+	while (proc && !found && (e = readdir(proc))) {
+		cleanup_free char *path = xasprintf("/proc/%s/mounts", e->d_name);
+		FILE *mounts = isdigit((unsigned char)e->d_name[0]) ? setmntent(path, "re") : NULL;
+		const struct mntent *m;
+
+		while (mounts && !found && (m = getmntent(mounts)))
+			found = streq(m->mnt_dir, BRICKS_DIR);
+		if (mounts)
+			endmntent(mounts);
+	}
+	if (proc)
+		closedir(proc);
+	return found;
 }

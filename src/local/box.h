@@ -32,3 +32,8 @@ int box_signal(const char *name, int sig);
 int box_remove(const char *name, struct error *err);
 /* Removes every box of the instance, and the bridge. */
 int box_remove_all(struct error *err);
+/*
+ * Whether a process in any mount namespace, of whatever instance, has something mounted on the
+ * bricks' directory: the machine's own directory of that name has to stay then.
+ */
+bool box_dirs_in_use(void);

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 
 /* Another takes over within 15 s of a death: this long, and the time between two looks. */
@@ -20,7 +19,9 @@ struct process {
 	struct kube *kube, *lease_kube;
 	struct lease *lease;
 	struct runner *runner;
-	_Atomic(struct runner *) kicked; /* whom the lease's thread tells that we lead */
+	pthread_mutex_t
+		lock; /* of kicked: held until it has been told, so that it stays until then */
+	struct runner *kicked; /* whom the lease's thread tells that we lead */
 };
 
 static bool leads(void *userdata, int64_t *ret_epoch)
@@ -32,12 +33,19 @@ static bool leads(void *userdata, int64_t *ret_epoch)
 static void lease_changed(bool held, int64_t epoch, void *userdata)
 {
 	struct process *p = userdata;
-	struct runner *runner = atomic_load(&p->kicked);
+	cleanup_free char *key = system_key(&p->op);
 	log_info(held ? "leading, epoch %lld" : "not leading (epoch %lld)", (long long)epoch);
-	if (held && runner) {
-		cleanup_free char *key = system_key(&p->op);
-		runner_enqueue(runner, "system", key, 0);
-	}
+	pthread_mutex_lock(&p->lock);
+	if (held && p->kicked)
+		runner_enqueue(p->kicked, "system", key, 0);
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void set_kicked(struct process *p, struct runner *runner)
+{
+	pthread_mutex_lock(&p->lock);
+	p->kicked = runner;
+	pthread_mutex_unlock(&p->lock);
 }
 
 static int connect_api(struct process *p, const struct operator_options *o, struct error *err)
@@ -98,14 +106,14 @@ static int start(struct process *p, const struct operator_options *o, struct err
 		return rc;
 	/* the first look creates the StorageStatus: nothing else would ask for it */
 	cleanup_free char *key = system_key(&p->op);
-	atomic_store(&p->kicked, p->runner);
+	set_kicked(p, p->runner);
 	runner_enqueue(p->runner, "system", key, 0);
 	return 0;
 }
 
 static void stop(struct process *p)
 {
-	atomic_store(&p->kicked, NULL);
+	set_kicked(p, NULL);
 	if (p->runner)
 		runner_stop(p->runner);
 	if (p->lease)
@@ -116,6 +124,7 @@ static void stop(struct process *p)
 	kube_free(p->kube);
 	kube_config_done(&p->config);
 	operator_done(&p->op);
+	pthread_mutex_destroy(&p->lock);
 }
 
 int operator_run(const struct operator_options *o, struct error *err)
@@ -135,6 +144,7 @@ int operator_run(const struct operator_options *o, struct error *err)
 			     } };
 
 	daemon_begin();
+	pthread_mutex_init(&p.lock, NULL);
 	operator_init(&p.op);
 	int rc = start(&p, o, err);
 	if (rc == 0) {

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -205,6 +206,60 @@ static void follows_everything(void **state)
 	runner_stop(r);
 }
 
+/* ---- an end while there is work -------------------------------------------------------------------- */
+
+static pthread_key_t quiet_key;
+static atomic_bool quiet_began, quiet_ended, chatting;
+
+static void quiet_ends(void *value)
+{
+	atomic_store(&quiet_ended, true);
+}
+
+static int quiet_reconcile(struct reconcile *r, const char *key)
+{
+	pthread_setspecific(quiet_key, &quiet_key);
+	atomic_store(&quiet_began, true);
+	return 0;
+}
+
+/* Goes on putting keys on the other's queue after that one's thread has ended. */
+static int chatty_reconcile(struct reconcile *r, const char *key)
+{
+	atomic_store(&chatting, true);
+	r->enqueue(r, "quiet", "default/later", 60000);
+	for (int after = 0; after < 1000; after += atomic_load(&quiet_ended)) {
+		r->enqueue(r, "quiet", "default/later still", 90000);
+		sched_yield();
+	}
+	return 0;
+}
+
+static bool is_true(const void *arg)
+{
+	return atomic_load((atomic_bool *)arg);
+}
+
+static void ends_while_loops_talk(void **state)
+{
+	static const struct controller_watch none[] = { { 0 } };
+	static const struct controller quiet = { "quiet", none, 1, quiet_reconcile };
+	static const struct controller chatty = { "chatty", none, 1, chatty_reconcile };
+	static const struct controller *const both[] = { &quiet, &chatty, NULL };
+	struct runner_options options = { .kube = t.direct, .controllers = both };
+	struct runner *r;
+
+	assert_int_equal(pthread_key_create(&quiet_key, quiet_ends), 0);
+	assert_int_equal(runner_start(&options, &r, NULL), 0);
+	runner_enqueue(r, "quiet", "default/now", 0);
+	runner_enqueue(r, "chatty", "default/now", 0);
+	assert_true(wait_for(is_true, &quiet_began));
+	assert_true(wait_for(is_true, &chatting));
+	runner_stop(r); /* the sanitizers, and valgrind, see what it frees too early */
+	assert_true(atomic_load(&quiet_ended));
+	pthread_key_delete(quiet_key);
+}
+
 /* ---- leases ------------------------------------------------------------------------------------------ */
 
 static struct lease *lease_of(const char *identity)
@@ -295,6 +350,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(follows_everything),
+		cmocka_unit_test(ends_while_loops_talk),
 		cmocka_unit_test(one_holds_the_lease),
 		cmocka_unit_test(events_count),
 	};
