@@ -38,28 +38,33 @@ int kube_list(struct kube *k, const struct kind *kind, const char *ns,
 	return finish(rc, result, ret);
 }
 
+static int list_then_each(struct kube *k, const struct kind *kind, const char *ns,
+			  const struct kube_selector *sel,
+			  int (*fn)(json_t *object, void *userdata), void *userdata,
+			  char **ret_version, struct error *err)
+{
+	cleanup_json json_t *items = NULL;
+	json_t *item;
+	size_t i;
+	int rc = kube_list(k, kind, ns, sel, &items, ret_version, err);
+
+	json_array_foreach (items, i, item)
+		if (rc == 0)
+			rc = fn(item, userdata);
+	return rc;
+}
+
 int kube_list_each(struct kube *k, const struct kind *kind, const char *ns,
 		   const struct kube_selector *sel, int (*fn)(json_t *object, void *userdata),
 		   void *userdata, char **ret_version, struct error *err)
 {
-	cleanup_json json_t *items = NULL;
 	cleanup_free char *version = NULL;
-	json_t *item;
-	size_t i;
-	int rc;
+	int rc = (k->ops->list_each ? k->ops->list_each : list_then_each)(
+		k, kind, ns, sel, fn, userdata, &version, err);
 
-	if (k->ops->list_each)
-		return k->ops->list_each(k, kind, ns, sel, fn, userdata, ret_version, err);
-	rc = kube_list(k, kind, ns, sel, &items, &version, err);
-	if (rc < 0)
-		return rc;
-	json_array_foreach (items, i, item) {
-		rc = fn(item, userdata);
-		if (rc)
-			return rc;
-	}
-	*ret_version = TAKE_PTR(version);
-	return 0;
+	if (rc == 0 && ret_version)
+		*ret_version = TAKE_PTR(version);
+	return rc;
 }
 
 int kube_create(struct kube *k, const struct kind *kind, const json_t *object, json_t **ret,

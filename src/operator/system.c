@@ -22,6 +22,13 @@ void system_problem(struct system *s, const char *format, ...)
 	json_array_append_new(s->problems, json_string(text));
 }
 
+/* An API server returns 1.0 as 1. */
+static bool same_value(const json_t *a, const json_t *b)
+{
+	return json_equal(a, b) || (json_is_number(a) && json_is_number(b) &&
+				    json_number_value(a) == json_number_value(b));
+}
+
 json_t *merge_diff(const json_t *have, const json_t *wanted)
 {
 	json_t *patch = json_object(), *value;
@@ -29,7 +36,7 @@ json_t *merge_diff(const json_t *have, const json_t *wanted)
 
 	json_object_foreach ((json_t *)wanted, key, value) {
 		const json_t *old = json_object_get(have, key);
-		if (json_equal(old, value))
+		if (same_value(old, value))
 			continue;
 		json_t *part = json_is_object(old) && json_is_object(value) ? merge_diff(old, value)
 									    : json_incref(value);
@@ -208,6 +215,7 @@ static int system_reconcile(struct reconcile *r, const char *key)
 	json_decref(s.deployments);
 	json_decref(s.pools);
 	json_decref(s.phases);
+	json_decref(s.renewals);
 	json_decref(s.problems);
 	plan_output_done(&s.plan);
 	return rc;

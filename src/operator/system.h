@@ -20,6 +20,7 @@ struct system {
 	struct plan_output plan;
 	bool fenced; /* status_fence has written */
 	json_t *phases; /* object: each node's phase as it is stored; in `nodes` it is as we know better */
+	json_t *renewals; /* object: StorageNode's name to when its agent renewed its lease */
 	json_t *problems; /* array of strings: what is wrong and what to do */
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/mem.h"
+#include "base/str.h"
 #include "operator/ledger.h"
 #include "operator/system.h"
 
@@ -7,6 +8,7 @@
 
 #define ENSURE_AGAIN_MS 60000
 #define REMOVE_AGAIN_MS 500
+#define NODE_LEASE_PREFIX "node-"
 
 /* ---- before planning --------------------------------------------------------------------------- */
 
@@ -28,20 +30,39 @@ static int adopt(struct system *s, json_t *node)
 	return rc;
 }
 
-/* An agent that has nothing new to report still renews its own lease, node-<name>. NULL: nothing heard. */
+static int note_renewal(json_t *lease, void *userdata)
+{
+	json_t *renewals = userdata;
+	const char *name = object_name(lease), *renewed = jstr(lease, "spec", "renewTime");
+
+	if (str_has_prefix(name, NODE_LEASE_PREFIX) && renewed)
+		json_object_set_new(renewals, name + strlen(NODE_LEASE_PREFIX),
+				    json_string(renewed));
+	return 0;
+}
+
+/* An agent that has nothing new to report still renews its own lease, node-<name>: one list for all of them. */
+static int read_renewals(struct system *s)
+{
+	bool reported = false;
+	size_t i;
+	json_t *node;
+
+	json_array_foreach (s->nodes, i, node)
+		reported = reported || jstr(node, "status", "agent", "heartbeat");
+	s->renewals = json_object();
+	return reported ? kube_list_each(s->r->kube, &KIND_LEASE, s->op->ns, NULL, note_renewal,
+					 s->renewals, NULL, &s->r->error)
+			: 0;
+}
+
+/* NULL: nothing heard. */
 static char *heartbeat_of(struct system *s, const json_t *node)
 {
-	cleanup_free char *name = xasprintf("node-%s", object_name(node));
-	cleanup_json json_t *lease = NULL;
-	const char *reported = jstr(node, "status", "agent", "heartbeat"), *renewed;
+	const char *reported = jstr(node, "status", "agent", "heartbeat"),
+		   *renewed = jstr(s->renewals, object_name(node));
 
-	if (!reported)
-		return NULL;
-	int rc = kube_get(s->r->kube, &KIND_LEASE, object_namespace(node), name, &lease, NULL);
-	if (rc < 0 && rc != -ENOENT)
-		return NULL;
-	renewed = jstr(lease, "spec", "renewTime");
-	return xasprintf("%s %s", reported, renewed ? renewed : "");
+	return reported ? xasprintf("%s %s", reported, renewed ? renewed : "") : NULL;
 }
 
 /* Offline: its agent was heard of, and not for a while. Only a new heartbeat ends that. */
@@ -69,10 +90,14 @@ static void note_heartbeat(struct system *s, json_t *node)
 
 int nodes_prepare(struct system *s)
 {
+	int rc = read_renewals(s);
 	size_t i;
 	json_t *node;
+
+	if (rc < 0)
+		return rc;
 	json_array_foreach (s->nodes, i, node) {
-		int rc = adopt(s, node);
+		rc = adopt(s, node);
 		if (rc < 0)
 			return rc;
 		if (jget(node, "status", "phase"))
