@@ -2,6 +2,7 @@
 #include "operator/system.h"
 
 #include "base/mem.h"
+#include "base/trim.h"
 #include "kube/keyed.h"
 #include "operator/ledger.h"
 
@@ -11,6 +12,8 @@
 
 /* Nodes are looked at at least this often, to notice those that have fallen silent. */
 #define LOOK_AGAIN_MS 15000
+/* A look at many nodes takes memory that the next one may take again; above this much it is given back. */
+#define TRIM_KIB 16384
 
 void system_problem(struct system *s, const char *format, ...)
 {
@@ -124,27 +127,34 @@ static int read_deployments(struct system *s)
 }
 
 /* A label decides; without one a node belongs to the only deployment of its type in the namespace. */
+static int read_node(json_t *o, void *userdata)
+{
+	struct system *s = userdata;
+	const char *label = object_label(o, QM_LABEL_DEPLOYMENT);
+	bool only = json_array_size(s->deployments) == 1;
+
+	if (!streq(jstr(o, "spec", "type"), s->op->type))
+		return 0;
+	if (object_deleting(o) && !object_has_finalizer(o, QM_FINALIZER_NODE))
+		return 0; /* on its way out, and not ours to hold */
+	if (label ? streq(label, s->op->deployment) : only) {
+		part_add_node(s, o);
+	} else if (!label) {
+		json_object_del(jget(o, "metadata"), "managedFields");
+		json_array_append(s->ambiguous, o);
+	}
+	return 0;
+}
+
 static int read_nodes(struct system *s)
 {
-	cleanup_json json_t *all = NULL;
-	size_t i;
-	json_t *o;
-	int rc =
-		kube_list(s->r->kube, &KIND_STORAGENODE, s->op->ns, NULL, &all, NULL, &s->r->error);
-	if (rc < 0)
-		return rc;
-	json_array_foreach (all, i, o) {
-		const char *label = object_label(o, QM_LABEL_DEPLOYMENT);
-		bool only = json_array_size(s->deployments) == 1;
-		if (!streq(jstr(o, "spec", "type"), s->op->type))
-			continue;
-		if (object_deleting(o) && !object_has_finalizer(o, QM_FINALIZER_NODE))
-			continue; /* on its way out, and not ours to hold */
-		if (label ? streq(label, s->op->deployment) : only)
-			json_array_append(s->nodes, o);
-		else if (!label)
-			json_array_append(s->ambiguous, o);
-	}
+	return kube_list_each(s->r->kube, &KIND_STORAGENODE, s->op->ns, NULL, read_node, s, NULL,
+			      &s->r->error);
+}
+
+static int read_pool(json_t *o, void *userdata)
+{
+	part_add_pool(userdata, o);
 	return 0;
 }
 
@@ -152,27 +162,11 @@ static int read_pools(struct system *s)
 {
 	cleanup_free char *labels = xasprintf(QM_LABEL_DEPLOYMENT "=%s", s->op->deployment);
 	struct kube_selector ours = { .labels = labels };
-	return kube_list(s->r->kube, &KIND_STORAGEPOOL, s->op->ns, &ours, &s->pools, NULL,
-			 &s->r->error);
+	return kube_list_each(s->r->kube, &KIND_STORAGEPOOL, s->op->ns, &ours, read_pool, s, NULL,
+			      &s->r->error);
 }
 
 /* ---- the loop ---------------------------------------------------------------------------------- */
-
-static int make_plan(struct system *s)
-{
-	cleanup_json json_t *volumes = pools_volumes(s);
-	struct plan_input in = {
-		.deployment = s->op->deployment,
-		.volume_type = s->op->volume_type,
-		.overcommit = s->op->overcommit,
-		.nodes = s->nodes,
-		.pools = s->pools,
-		.volumes = volumes,
-		.epoch = s->epoch,
-		.tls_allow = s->op->tls_allow,
-	};
-	return glusterfs_plan(&in, &s->plan, &s->r->error);
-}
 
 static int prepare_platform(struct system *s)
 {
@@ -184,8 +178,8 @@ static int prepare_platform(struct system *s)
 static int look(struct system *s)
 {
 	int (*const steps[])(struct system *) = {
-		status_get,    read_deployments, read_nodes,  read_pools,   prepare_platform,
-		nodes_prepare, make_plan,	 pools_apply, nodes_finish, status_write,
+		status_get,  read_deployments, read_nodes, read_pools,	 prepare_platform,
+		nodes_begin, parts_look,       nodes_end,  status_write,
 	};
 	int rc = ledger_load(s->op->ledger, s->r, s->epoch);
 	for (size_t i = 0; rc == 0 && i < ARRAY_SIZE(steps); i++)
@@ -200,7 +194,7 @@ static int system_reconcile(struct reconcile *r, const char *key)
 	if (!streq(key, own) || !op_leads(r, &s.epoch))
 		return 0;
 
-	s.nodes = json_array();
+	parts_init(&s.parts, s.op->deployment);
 	s.ambiguous = json_array();
 	s.deployments = json_array();
 	s.phases = json_object();
@@ -218,6 +212,8 @@ static int system_reconcile(struct reconcile *r, const char *key)
 	json_decref(s.renewals);
 	json_decref(s.problems);
 	plan_output_done(&s.plan);
+	parts_done(&s.parts);
+	memory_trim(TRIM_KIB);
 	return rc;
 }
 

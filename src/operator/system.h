@@ -2,6 +2,7 @@
 #pragma once
 
 #include "operator/op.h"
+#include "operator/parts.h"
 #include "systems/glusterfs/plan.h"
 
 /*
@@ -13,13 +14,20 @@ struct system {
 	struct operator* op;
 	int64_t epoch;
 	json_t *status; /* the StorageStatus */
-	json_t *nodes; /* array: StorageNodes of this deployment */
+	struct parts parts; /* the StorageNodes and StoragePools of this deployment */
+	long last_number; /* the highest of a pool's name, <deployment>-<n> */
+	/*
+	 * Of the part that is being looked at, and its plan; after the last one, of all parts what the
+	 * StorageStatus is made from (system_part.c, brief_node and brief_pool).
+	 */
+	json_t *nodes; /* array: StorageNodes */
 	json_t *ambiguous; /* array: those of which nobody knows whose they are */
 	json_t *deployments; /* array: names of all deployments of this type in the namespace */
-	json_t *pools; /* array: StoragePools of this deployment */
+	json_t *pools; /* array: StoragePools */
 	struct plan_output plan;
 	bool fenced; /* status_fence has written */
 	json_t *phases; /* object: each node's phase as it is stored; in `nodes` it is as we know better */
+	bool reported; /* some node's agent has */
 	json_t *renewals; /* object: StorageNode's name to when its agent renewed its lease */
 	json_t *problems; /* array of strings: what is wrong and what to do */
 };
@@ -31,9 +39,16 @@ json_t *merge_diff(const json_t *have, const json_t *wanted);
 /* The findings about one node as text, those with one of the reasons (ended by NULL); caller frees, NULL: none. */
 char *findings_text(const struct system *s, const char *node, const char *const *reasons);
 
-/* system_node.c: before planning (adopting, machines, who is offline), and after it. */
+/* system_part.c: keeps what was read, and looks at one part after the other. */
+void part_add_node(struct system *s, json_t *node);
+void part_add_pool(struct system *s, json_t *pool);
+int parts_look(struct system *s);
+
+/* system_node.c: once for all; for a part before planning (adopting, machines, who is offline), and after it. */
+int nodes_begin(struct system *s);
 int nodes_prepare(struct system *s);
 int nodes_finish(struct system *s);
+int nodes_end(struct system *s);
 
 /* system_pool.c */
 int pools_apply(struct system *s);
@@ -45,6 +60,8 @@ int status_get(struct system *s);
 /* Once in a look, before its first write to a pool, with the version that was read: of two operators one fails. */
 int status_fence(struct system *s);
 int status_write(struct system *s);
+/* Puts what the plan found into problems. */
+void status_findings(struct system *s);
 /* Merge-patches the StorageStatus (patch is stolen); s->status is the newer version then. */
 int status_patch(struct system *s, const char *subresource, json_t *patch);
 

@@ -42,18 +42,12 @@ static int note_renewal(json_t *lease, void *userdata)
 }
 
 /* An agent that has nothing new to report still renews its own lease, node-<name>: one list for all of them. */
-static int read_renewals(struct system *s)
+int nodes_begin(struct system *s)
 {
-	bool reported = false;
-	size_t i;
-	json_t *node;
-
-	json_array_foreach (s->nodes, i, node)
-		reported = reported || jstr(node, "status", "agent", "heartbeat");
 	s->renewals = json_object();
-	return reported ? kube_list_each(s->r->kube, &KIND_LEASE, s->op->ns, NULL, note_renewal,
-					 s->renewals, NULL, &s->r->error)
-			: 0;
+	return s->reported ? kube_list_each(s->r->kube, &KIND_LEASE, s->op->ns, NULL, note_renewal,
+					    s->renewals, NULL, &s->r->error)
+			   : 0;
 }
 
 /* NULL: nothing heard. */
@@ -90,14 +84,11 @@ static void note_heartbeat(struct system *s, json_t *node)
 
 int nodes_prepare(struct system *s)
 {
-	int rc = read_renewals(s);
 	size_t i;
 	json_t *node;
 
-	if (rc < 0)
-		return rc;
 	json_array_foreach (s->nodes, i, node) {
-		rc = adopt(s, node);
+		int rc = adopt(s, node);
 		if (rc < 0)
 			return rc;
 		if (jget(node, "status", "phase"))
@@ -518,14 +509,12 @@ int nodes_finish(struct system *s)
 {
 	size_t i;
 	json_t *node;
-	int rc = mark_ambiguous(s);
+	int rc = 0;
 
 	for (i = 0; rc == 0 && i < json_array_size(s->nodes); i++) {
 		node = json_array_get(s->nodes, i);
 		rc = finish_node(s, node);
 	}
-	if (rc == 0)
-		rc = tell_disruption(s);
 	json_array_foreach (s->nodes, i, node) {
 		const char *phase = jstr(node, "status", "phase");
 		if (streq(phase, "Offline") || streq(phase, "Degraded") || streq(phase, "Emptying"))
@@ -534,4 +523,11 @@ int nodes_finish(struct system *s)
 				       object_name(node), phase, object_name(node));
 	}
 	return rc;
+}
+
+int nodes_end(struct system *s)
+{
+	int rc = mark_ambiguous(s);
+
+	return rc < 0 ? rc : tell_disruption(s);
 }

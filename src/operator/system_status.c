@@ -76,14 +76,13 @@ static json_t *names_in(const json_t *objects, const char *cluster, const char *
 
 static json_t *clusters(const struct system *s)
 {
-	json_t *list = json_array(), *plan, *c;
-	const char *node;
-	size_t i;
+	json_t *list = json_array(), *node, *c;
+	size_t i, k;
 
-	json_object_foreach (s->plan.node_plans, node, plan) {
-		const char *name = jstr(plan, "cluster");
-		bool known = false;
-		json_array_foreach (list, i, c)
+	json_array_foreach (s->nodes, i, node) {
+		const char *name = jstr(node, "status", "plan", "cluster");
+		bool known = !name;
+		json_array_foreach (list, k, c)
 			known = known || streq(jstr(c, "name"), name);
 		if (!known)
 			json_array_append_new(list,
@@ -94,42 +93,44 @@ static json_t *clusters(const struct system *s)
 	return list;
 }
 
-static bool node_is_heard(const struct system *s, const char *name)
+/* object: the nodes that are there and not silent. */
+static json_t *heard_nodes(const struct system *s)
 {
+	json_t *heard = json_object(), *n;
 	size_t i;
-	json_t *n;
 	json_array_foreach (s->nodes, i, n)
-		if (streq(object_name(n), name))
-			return !streq(jstr(n, "status", "phase"), "Offline");
-	return false;
+		if (!streq(jstr(n, "status", "phase"), "Offline"))
+			json_object_set_new(heard, object_name(n), json_true());
+	return heard;
 }
 
 /*
  * What a pool says of itself was written by one of its nodes. When too many of them have fallen
  * silent for it to serve, nobody is left to say so.
  */
-static bool enough_are_heard(const struct system *s, const json_t *pool)
+static bool enough_are_heard(const struct system *s, const json_t *pool, const json_t *heard)
 {
 	struct volume_type type = { .bricks = 1 };
 	const char *text = jstr(pool, "spec", "volumeType");
 	const json_t *bricks = jget(pool, "spec", "bricks");
-	int heard = 0;
+	int count = 0;
 	size_t i;
 	json_t *b;
 
 	volume_type_parse(text ? text : s->op->volume_type, &type, NULL);
 	json_array_foreach (bricks, i, b)
-		heard += node_is_heard(s, jstr(b, "node"));
-	return heard >= (type.layout == LAYOUT_DISPERSE ? type.data : type.bricks / 2 + 1);
+		count += jbool(heard, jstr(b, "node"));
+	return count >= (type.layout == LAYOUT_DISPERSE ? type.data : type.bricks / 2 + 1);
 }
 
 static int serving(const struct system *s)
 {
+	cleanup_json json_t *heard = heard_nodes(s);
 	int count = 0;
 	size_t i;
 	json_t *p;
 	json_array_foreach (s->pools, i, p)
-		count += pool_serves(p) && enough_are_heard(s, p);
+		count += pool_serves(p) && enough_are_heard(s, p, heard);
 	return count;
 }
 
@@ -156,7 +157,7 @@ static void pool_problems(struct system *s)
 	}
 }
 
-static void finding_problems(struct system *s)
+void status_findings(struct system *s)
 {
 	static const char *const worth[] = { "NoAddress", "AddressConflict", "AddressChanged",
 					     "Refused",	  "Missing",	     "Failed",
@@ -277,7 +278,6 @@ int status_write(struct system *s)
 {
 	int serves = serving(s);
 	pool_problems(s);
-	finding_problems(s);
 	int rc = write_spec(s, serves > 0);
 	if (rc < 0)
 		return rc;

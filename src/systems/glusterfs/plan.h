@@ -30,6 +30,7 @@ struct plan_input {
 	const json_t *pools; /* array of StoragePool, likewise */
 	const json_t *
 		volumes; /* object: pool's name to how many volumes it holds; NULL: unknown, so never delete one */
+	long last_number; /* new pools are <deployment>-<n> with a higher n, whatever is in `pools` */
 	int64_t epoch;
 	const char *tls_allow; /* who may connect to new pools, by certificate; NULL: new pools are plain */
 };

@@ -215,7 +215,7 @@ static int pool_build(struct plan_model *m, struct plan_pool *p, const json_t *o
 
 struct plan_pool *model_add_pool(struct plan_model *m, const char *cluster)
 {
-	long number = 0;
+	long number = m->in->last_number;
 	for (size_t i = 0; i < m->pools_count; i++)
 		if (m->pools[i].number > number)
 			number = m->pools[i].number;
