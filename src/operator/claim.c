@@ -355,6 +355,17 @@ static int claim_reconcile(struct reconcile *r, const char *key)
 	return rc;
 }
 
+/* Most claims have their volume, and nothing is left to do for them: they are many, so they wait in no queue. */
+static void claim_keys(const json_t *claim, struct reconcile *r, struct strv *keys)
+{
+	cleanup_free char *key = object_key(claim);
+	if (jstr(claim, "spec", "volumeName") &&
+	    !object_has_finalizer(claim, QM_FINALIZER_PROVISION))
+		ledger_waited(op_of(r)->ledger, key);
+	else if (!strv_contains(keys, key))
+		strv_add_take(keys, TAKE_PTR(key));
+}
+
 /* A class or a pool has changed: those that wait may go on. */
 static void waiting_keys(const json_t *object, struct reconcile *r, struct strv *keys)
 {
@@ -362,7 +373,7 @@ static void waiting_keys(const json_t *object, struct reconcile *r, struct strv 
 }
 
 static const struct controller_watch watches[] = {
-	{ .kind = &KIND_PVC },
+	{ .kind = &KIND_PVC, .keys = claim_keys },
 	{ .kind = &KIND_STORAGECLASS, .keys = waiting_keys },
 	{ .kind = &KIND_STORAGEPOOL, .keys = waiting_keys },
 	{ 0 },

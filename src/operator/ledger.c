@@ -10,18 +10,21 @@
 
 #define LOAD_AGAIN_MS 20
 
-struct entry {
-	char *volume; /* first: struct keyed */
-	char *pool, *claim;
-	int64_t bytes;
-	bool made; /* has a PersistentVolume */
-};
-
 struct account {
 	char *pool; /* first: struct keyed */
 	int64_t promised;
 	int count;
 	bool closed;
+};
+
+/* There are as many as volumes: one piece of memory each. */
+struct entry {
+	const char *volume; /* first: struct keyed */
+	struct account *account;
+	const char *claim;
+	int64_t bytes;
+	bool made; /* has a PersistentVolume */
+	char text[]; /* what these point to */
 };
 
 struct ledger {
@@ -51,22 +54,23 @@ static struct account *account_of(struct ledger *l, const char *pool)
 	return a;
 }
 
-static void entry_free(struct entry *e)
+static struct entry *entry_new(const char *volume, const char *claim)
 {
-	free(e->volume);
-	free(e->pool);
-	free(e->claim);
-	free(e);
+	size_t len = strlen(volume) + 1, more = claim ? strlen(claim) + 1 : 0;
+	struct entry *e = xcalloc(1, offsetof(struct entry, text) + len + more);
+
+	e->volume = memcpy(e->text, volume, len);
+	e->claim = claim ? memcpy(e->text + len, claim, more) : NULL;
+	return e;
 }
 
 static void drop_at(struct ledger *l, size_t at)
 {
 	struct entry *e = keyed_remove(&l->entries, at);
-	struct account *a = account_of(l, e->pool);
-	a->promised -= e->bytes;
-	a->count--;
+	e->account->promised -= e->bytes;
+	e->account->count--;
 	l->drops++;
-	entry_free(e);
+	free(e);
 }
 
 static struct entry *put(struct ledger *l, const char *volume, const char *pool, int64_t bytes,
@@ -78,23 +82,20 @@ static struct entry *put(struct ledger *l, const char *volume, const char *pool,
 	if (found)
 		drop_at(l, at);
 
-	struct entry *e = xcalloc(1, sizeof(*e));
-	e->volume = xstrdup(volume);
-	e->pool = xstrdup(pool);
-	e->claim = claim ? xstrdup(claim) : NULL;
+	struct entry *e = entry_new(volume, claim);
+	e->account = account_of(l, pool);
 	e->bytes = bytes;
 	e->made = made;
 	keyed_insert(&l->entries, at, e);
-	struct account *a = account_of(l, pool);
-	a->promised += bytes;
-	a->count++;
+	e->account->promised += bytes;
+	e->account->count++;
 	return e;
 }
 
 static void forget_all(struct ledger *l)
 {
 	for (size_t i = 0; i < l->entries.count; i++)
-		entry_free(l->entries.items[i]);
+		free(l->entries.items[i]);
 	for (size_t i = 0; i < l->accounts.count; i++) {
 		struct account *a = l->accounts.items[i];
 		free(a->pool);
@@ -208,6 +209,14 @@ int ledger_load(struct ledger *l, struct reconcile *r, int64_t epoch)
 	return 1;
 }
 
+bool ledger_loaded(struct ledger *l)
+{
+	pthread_mutex_lock(&l->lock);
+	bool loaded = l->epoch >= 0;
+	pthread_mutex_unlock(&l->lock);
+	return loaded;
+}
+
 /* ---- keeping ----------------------------------------------------------------------------------- */
 
 struct ledger *ledger_new(void)
@@ -238,7 +247,11 @@ void ledger_set(struct ledger *l, const char *volume, const char *pool, int64_t 
 {
 	pthread_mutex_lock(&l->lock);
 	const struct entry *e = keyed_get(&l->entries, volume);
-	if (!e || !streq(e->pool, pool) || e->bytes != bytes || !streq(e->claim, claim))
+	/* before it is loaded nobody asks, and what is loaded takes the place of all that is here */
+	if (l->epoch < 0)
+		;
+	else if (!e || !streq(e->account->pool, pool) || e->bytes != bytes ||
+		 !streq(e->claim, claim))
 		put(l, volume, pool, bytes, claim);
 	pthread_mutex_unlock(&l->lock);
 }
@@ -285,7 +298,7 @@ int ledger_reserve(struct ledger *l, const char *volume, const char *claim, int6
 	pthread_mutex_lock(&l->lock);
 	const struct entry *e = keyed_get(&l->entries, volume);
 	if (e) {
-		*ret_pool = xstrdup(e->pool);
+		*ret_pool = xstrdup(e->account->pool);
 		pthread_mutex_unlock(&l->lock);
 		return 0;
 	}
@@ -337,7 +350,7 @@ void ledger_claims(struct ledger *l, const char *pool, size_t max, struct strv *
 	pthread_mutex_lock(&l->lock);
 	for (size_t i = 0; i < l->entries.count && ret->count < max; i++) {
 		const struct entry *e = l->entries.items[i];
-		if (streq(e->pool, pool))
+		if (streq(e->account->pool, pool))
 			strv_add(ret, e->claim ? e->claim : e->volume);
 	}
 	pthread_mutex_unlock(&l->lock);

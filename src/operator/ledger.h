@@ -21,6 +21,8 @@ void ledger_free(struct ledger *l);
  * 1: not ready yet (another thread reads, or volumes went meanwhile); the key comes again soon.
  */
 int ledger_load(struct ledger *l, struct reconcile *r, int64_t epoch);
+/* Whether that has been done, in any epoch; what is set before is not kept. */
+bool ledger_loaded(struct ledger *l);
 
 /* A volume (or a claim's choice) as the API has it. claim: "namespace/name" or NULL. */
 void ledger_set(struct ledger *l, const char *volume, const char *pool, int64_t bytes,

@@ -10,6 +10,13 @@ const struct controller *const operator_controllers[] = {
 	&SYSTEM_CONTROLLER, &CLAIM_CONTROLLER, &VOLUME_CONTROLLER, &BINDER_CONTROLLER, NULL,
 };
 
+const struct controller *const operator_controllers_bound[] = {
+	&SYSTEM_CONTROLLER,
+	&CLAIM_CONTROLLER,
+	&VOLUME_CONTROLLER,
+	NULL,
+};
+
 void operator_init(struct operator* op)
 {
 	op->ledger = ledger_new();

@@ -46,6 +46,8 @@ struct operator
 
 /* Of struct reconcile, `app` is the struct operator. */
 extern const struct controller *const operator_controllers[]; /* ended by NULL */
+/* Without the binder, where a controller manager binds. */
+extern const struct controller *const operator_controllers_bound[];
 
 /* Makes the parts that live in memory only; operator_done frees them. The strings are borrowed. */
 void operator_init(struct operator* op);

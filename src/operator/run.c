@@ -96,7 +96,7 @@ static int start(struct process *p, const struct operator_options *o, struct err
 	struct runner_options options = {
 		.kube = p->kube,
 		.own_ns = p->op.ns,
-		.controllers = operator_controllers,
+		.controllers = p->op.binder ? operator_controllers : operator_controllers_bound,
 		.project = operator_project,
 		.mark = operator_mark,
 		.app = &p->op,

@@ -76,7 +76,18 @@ char *findings_text(const struct system *s, const char *node, const char *const 
 
 struct memory {
 	struct keyed nodes;
+	int lost;
 };
+
+int memory_lost(const struct memory *m)
+{
+	return m->lost;
+}
+
+void memory_set_lost(struct memory *m, int count)
+{
+	m->lost = count;
+}
 
 struct memory *memory_new(void)
 {

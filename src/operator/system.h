@@ -26,6 +26,8 @@ struct system {
 	json_t *pools; /* array: StoragePools */
 	struct plan_output plan;
 	bool fenced; /* status_fence has written */
+	int sought; /* machines that were asked for though the answer stands in the status */
+	int lost; /* nodes whose machine is not found */
 	json_t *phases; /* object: each node's phase as it is stored; in `nodes` it is as we know better */
 	bool reported; /* some node's agent has */
 	json_t *renewals; /* object: StorageNode's name to when its agent renewed its lease */
@@ -83,5 +85,10 @@ struct node_memory {
 	int64_t known_ms; /* when we first looked at it */
 	int64_t ensured_ms; /* when the platform was last asked to run its agent; 0: never */
 	int64_t ensured_generation;
+	int64_t sought_ms; /* when its machine was last not found; 0: never */
+	int64_t sought_generation;
 };
+/* How many nodes' machines were not found in the last look. */
+int memory_lost(const struct memory *m);
+void memory_set_lost(struct memory *m, int count);
 struct node_memory *memory_node(struct memory *m, const char *uid);

@@ -8,6 +8,9 @@
 
 #define ENSURE_AGAIN_MS 60000
 #define REMOVE_AGAIN_MS 500
+#define SEEK_MAX 20 /* machines that are asked for again in a first look */
+#define SEEK_AGAIN_MS                                                                              \
+	500 /* times the number of machines that are not found: so many questions a second */
 #define NODE_LEASE_PREFIX "node-"
 
 /* ---- before planning --------------------------------------------------------------------------- */
@@ -125,9 +128,32 @@ static void condition_unless(struct verdict *v, const char *type, const char *co
 	condition(v, type, !text, text ? reason : "AsDeclared", text ? text : "as declared");
 }
 
+/*
+ * Asking for a machine costs a call. Where many are not there, not all are asked for in each look; nor
+ * all of them by an operator that has just begun.
+ */
+static bool sought_lately(const struct verdict *v, struct node_memory *m)
+{
+	const json_t *told = condition_get(v->conditions, "MachineFound");
+	int64_t wait = (int64_t)memory_lost(v->s->op->memory) * SEEK_AGAIN_MS,
+		now = clock_mono_ms(v->s->r->clock),
+		generation = jint(v->node, "metadata", "generation");
+
+	if (!told || jint(told, "observedGeneration") != generation)
+		return false;
+	if (m->sought_ms)
+		return m->sought_generation == generation && now - m->sought_ms < wait;
+	if (v->s->sought++ < SEEK_MAX)
+		return false;
+	m->sought_ms = now;
+	m->sought_generation = generation;
+	return true;
+}
+
 static void judge_machine(struct verdict *v)
 {
 	struct operator* op = v->s->op;
+	struct node_memory *m = memory_node(op->memory, object_uid(v->node));
 	const char *known = jstr(v->node, "status", "nodeName");
 	struct error err = ERROR_INIT;
 
@@ -137,7 +163,16 @@ static void judge_machine(struct verdict *v)
 		v->machine = xstrdup(known);
 		return;
 	}
+	if (sought_lately(v, m)) {
+		v->s->lost++;
+		v->well = false;
+		v->machine = known ? xstrdup(known) : NULL;
+		return;
+	}
 	int rc = op->platform->ops->machine(op->platform, v->node, &v->machine, &err);
+	m->sought_ms = rc < 0 ? clock_mono_ms(v->s->r->clock) : 0;
+	m->sought_generation = jint(v->node, "metadata", "generation");
+	v->s->lost += rc < 0;
 	if (rc == 0 && known && !streq(known, v->machine) &&
 	    json_array_size(jget(v->plan, "bricks"))) {
 		cleanup_free char *text = xasprintf(
@@ -529,5 +564,6 @@ int nodes_end(struct system *s)
 {
 	int rc = mark_ambiguous(s);
 
+	memory_set_lost(s->op->memory, s->lost);
 	return rc < 0 ? rc : tell_disruption(s);
 }

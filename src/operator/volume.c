@@ -135,7 +135,15 @@ static int volume_reconcile(struct reconcile *r, const char *name)
 	return end_volume(r, name);
 }
 
-static const struct controller_watch watches[] = { { .kind = &KIND_PV }, { 0 } };
+/* At the start there are many, and most of them are to be kept; the ledger reads them all by itself then. */
+static void volume_keys(const json_t *pv, struct reconcile *r, struct strv *keys)
+{
+	if (ledger_loaded(op_of(r)->ledger) || fate_of(pv) != FATE_KEEP)
+		strv_add(keys, object_name(pv));
+}
+
+static const struct controller_watch watches[] = { { .kind = &KIND_PV, .keys = volume_keys },
+						   { 0 } };
 
 const struct controller VOLUME_CONTROLLER = {
 	.name = "volume",
