@@ -15,7 +15,7 @@ struct view {
 
 static bool is_whole(const struct source *s)
 {
-	return !s->cache.selector.labels && !s->cache.selector.fields;
+	return !s->cache.selector.labels && !s->cache.selector.fields && (s->synced || !s->follows);
 }
 
 static void view_add(struct view *v, struct source *s)

@@ -206,6 +206,64 @@ static void follows_everything(void **state)
 	runner_stop(r);
 }
 
+/* ---- selectors that come and go ----------------------------------------------------------------------- */
+
+static int count_one(const json_t *object, void *userdata)
+{
+	++*(int *)userdata;
+	return 0;
+}
+
+static int in_cache(struct runner *r)
+{
+	int count = 0;
+
+	reader_each(runner_cache(r), &KIND_CONFIGMAP, "default", count_one, &count);
+	return count;
+}
+
+static bool saw_first(const void *arg)
+{
+	return atomic_load(&t.seen[0]) == *(const int *)arg;
+}
+
+static void follows_what_is_named(void **state)
+{
+	static const struct controller_watch named_only[] = {
+		{ .kind = &KIND_CONFIGMAP, .follows = true }, { 0 }
+	};
+	static const struct controller following = { "loop", named_only, 1, reconcile };
+	static const struct controller *const one[] = { &following, NULL };
+	static const struct kube_selector named[] = { { .fields = "metadata.name=o0" },
+						      { .fields = "metadata.name=o1" },
+						      { 0 } };
+	struct runner_options options = { .kube = &t.flaky, .controllers = one };
+	int values[] = { 1001, 1002 };
+	struct runner *r;
+
+	for (int i = 0; i < OBJECTS; i++)
+		put(i, 1000);
+	atomic_store(&t.failures, 0);
+	assert_int_equal(runner_start(&options, &r, NULL), 0);
+	assert_int_equal(in_cache(r), 0);
+	assert_true(runner_follow(r, &KIND_CONFIGMAP, named, 2, NULL) >= 0);
+	assert_true(wait_for(synced, r));
+	assert_int_equal(runner_follow(r, &KIND_CONFIGMAP, named, 2, NULL), 1);
+	assert_int_equal(in_cache(r), 2);
+	put(0, values[0]);
+	assert_true(wait_for(saw_first, &values[0]));
+	/* all of them: those that are named too are read once */
+	assert_true(runner_follow(r, &KIND_CONFIGMAP, named, 3, NULL) >= 0);
+	assert_true(wait_for(synced, r));
+	assert_int_equal(in_cache(r), OBJECTS);
+	/* and the first alone again */
+	assert_int_equal(runner_follow(r, &KIND_CONFIGMAP, named, 1, NULL), 1);
+	assert_int_equal(in_cache(r), 1);
+	put(0, values[1]);
+	assert_true(wait_for(saw_first, &values[1]));
+	runner_stop(r);
+}
+
 /* ---- an end while there is work -------------------------------------------------------------------- */
 
 static pthread_key_t quiet_key;
@@ -349,9 +407,8 @@ static int stop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(follows_everything),
-		cmocka_unit_test(ends_while_loops_talk),
-		cmocka_unit_test(one_holds_the_lease),
+		cmocka_unit_test(follows_everything),	 cmocka_unit_test(follows_what_is_named),
+		cmocka_unit_test(ends_while_loops_talk), cmocka_unit_test(one_holds_the_lease),
 		cmocka_unit_test(events_count),
 	};
 
