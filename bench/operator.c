@@ -128,7 +128,7 @@ static bool claim_acted_on(const json_t *o)
 
 static int change_node(struct kube *k, int i, struct error *err)
 {
-	cleanup_free char *name = xasprintf("node-%04d", i * 7);
+	cleanup_free char *name = xasprintf("node-%04d", i);
 	cleanup_json json_t *patch = json_pack("{s{sb}}", "spec", "maintenance", true);
 	int rc = kube_patch(k, &KIND_STORAGENODE, NS, name, NULL, KUBE_PATCH_MERGE, patch, NULL,
 			    err);
