@@ -197,6 +197,24 @@ generation=$(k get sn storage-node1 -o jsonpath='{.metadata.generation}')
 k patch sn storage-node1 --subresource status --type merge -p '{"status":{"phase":"Degraded"}}' > /dev/null
 check 'status is a subresource: no new generation' spec_kept "$generation"
 
+# ---- as large as the limits allow: rules must stay within what the server lets a request cost ----
+
+largest() {
+	jq -n '
+		def text(n): [range(n)] | map("x") | join("");
+		[range(128) | ("/dev/" + text(247)) + ("00" + tostring)[-3:]] as $devices |
+		[range(64) | ("/srv/" + text(200) + "/" + text(200) + "/" + text(103)) + ("0" + tostring)[-2:]] as $directories |
+		{apiVersion: "coreos.com/v1", kind: "StorageNode", metadata: {name: "largest"},
+		 spec: {type: "glusterfs", devices: $devices, directories: $directories,
+			nodeSelector: ([range(16) | {key: "k\(.)", value: text(63)}] | from_entries),
+			storageNetwork: {ips: [range(16) | "fd00:1111:2222:3333:4444:5555:6666:77\(10 + .)"]},
+			glusterfs: {cluster: "c", wipe: $devices}}}' > "$dir/largest.json"
+	jq -e '(.spec.devices[0] | length) == 255 and (.spec.directories[0] | length) == 512' "$dir/largest.json" &&
+		k create -f "$dir/largest.json" && k patch sn largest --type merge -p '{"spec":{"maintenance":true}}'
+}
+check 'the largest StorageNode is accepted, and can be changed' largest
+k delete sn largest > /dev/null 2>&1
+
 # ---- absurd, but valid ----
 
 csplit -q -z -f "$dir/poison-" -b %03d.yaml "$here/poison.yaml" '/^---$/' '{*}'
