@@ -23,12 +23,15 @@ static int event_type(const char *text, enum kube_event_type *ret)
 	return -EPROTO;
 }
 
-static int parse_line(const char *line, size_t len, struct kube_event *ret, struct error *err)
+static int parse_line(char *line, size_t len, struct kube_event *ret, struct error *err)
 {
 	cleanup_json json_t *event = NULL;
 	const char *type, *message;
 	json_t *object;
-	int rc = json_parse(line, len, &event, NULL);
+	int rc;
+
+	json_tame(line, len);
+	rc = json_parse(line, len, &event, NULL);
 
 	if (rc < 0)
 		return error_set(err, EPROTO, "a watch brought a line that is not JSON");
