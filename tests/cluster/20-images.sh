@@ -80,6 +80,7 @@ storage_pods() {
 		        - {name: glusterd, mountPath: /var/lib/glusterd}
 		        - {name: bricks, mountPath: /var/lib/quartermaster}
 		        - {name: run, mountPath: /run}
+		        - {name: run, mountPath: /tmp} # it reads volume files by way of a temporary file
 		        - {name: log, mountPath: /var/log/glusterfs}
 		        - {name: dev, mountPath: /dev}
 		      volumes:
