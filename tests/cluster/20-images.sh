@@ -33,7 +33,7 @@ run() {
 	jq -n --arg name "$name" --arg image "$image" '{apiVersion: "v1", kind: "Pod", metadata: {name: $name}, spec: {
 		restartPolicy: "Never", containers: [{name: "c", image: $image, command: $ARGS.positional, securityContext: {
 			readOnlyRootFilesystem: true, allowPrivilegeEscalation: false, runAsNonRoot: true, runAsUser: 65532,
-			capabilities: {drop: ["ALL"]}}}]}}' --args "$@" | k apply -f -
+			capabilities: {drop: ["ALL"]}}}]}}' --args -- "$@" | k apply -f -
 	k wait "pod/$name" --for=jsonpath='{.status.phase}'=Succeeded --timeout=60s
 	k logs "$name"
 }
@@ -80,6 +80,7 @@ storage_pods() {
 		        - {name: glusterd, mountPath: /var/lib/glusterd}
 		        - {name: bricks, mountPath: /var/lib/quartermaster}
 		        - {name: run, mountPath: /run}
+		        - {name: run, mountPath: /tmp} # it reads volume files by way of a temporary file
 		        - {name: log, mountPath: /var/log/glusterfs}
 		        - {name: dev, mountPath: /dev}
 		      volumes:
