@@ -45,6 +45,8 @@ static int parse_line(char *line, size_t len, struct kube_event *ret, struct err
 	}
 	if (!json_is_object(object) || event_type(type, &ret->type) < 0)
 		return error_set(err, EPROTO, "a watch brought an event of unknown type");
+	/* nobody needs it, and it is often the larger half */
+	json_object_del(json_object_get(object, "metadata"), "managedFields");
 	ret->object = json_incref(object);
 	return 1;
 }

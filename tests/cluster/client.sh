@@ -181,7 +181,7 @@ check "a watch cut in half: what changes meanwhile" value one 2
 check "… is seen all the same" wait_for 30 seen one 2
 before=$(carried)
 kill -USR1 "$relay_pid"
-check "an idle connection cut in half is noticed" wait_for 30 bash -c "[ \$(grep -c ^connect '$work/relay.out') -gt $before ]"
+check "a watch with nothing to tell that is cut in half is noticed" wait_for 30 bash -c "[ \$(grep -c ^connect '$work/relay.out') -gt $before ]"
 unfollow
 
 follow --kubeconfig "$cp_dir/admin.kubeconfig"
