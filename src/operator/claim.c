@@ -5,6 +5,7 @@
 #include "operator/op.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 /*
  * From a claim to a volume. Every step can be the last before a crash, so each leaves behind what
@@ -109,7 +110,8 @@ static int add_offer(const json_t *pool, void *userdata)
 	    capacity <= 0)
 		return 0;
 	o->items = xrealloc(o->items, (o->count + 1) * sizeof(*o->items));
-	o->items[o->count++].limit = (int64_t)((double)capacity * o->op->overcommit);
+	double limit = (double)capacity * o->op->overcommit;
+	o->items[o->count++].limit = limit < 0x1p62 ? (int64_t)limit : INT64_MAX / 2;
 	strv_add(&o->names, object_name(pool));
 	return 0;
 }
@@ -264,6 +266,45 @@ static bool class_is_ours(const struct operator* op, const json_t *class)
 	       (!ns || streq(ns, op->ns));
 }
 
+struct roll { /* of the deployments in our namespace */
+	const char *wanted;
+	char first[254];
+	bool there;
+};
+
+static int call_roll(const json_t *status, void *userdata)
+{
+	struct roll *roll = userdata;
+	const char *name = object_name(status);
+
+	roll->there = roll->there || streq(name, roll->wanted);
+	if (!*roll->first || strcmp(name, roll->first) < 0)
+		snprintf(roll->first, sizeof(roll->first), "%s", name);
+	return 0;
+}
+
+/*
+ * A class of ours, but of a deployment that our namespace does not have: nobody will ever answer. The
+ * first of the deployments that are there says so.
+ */
+static int answer_for_nobody(struct work *w)
+{
+	const char *ns = jstr(w->class, "parameters", "namespace");
+	struct roll roll = { .wanted = jstr(w->class, "parameters", "deployment") };
+
+	if (!streq(jstr(w->class, "provisioner"), QM_DRIVER) ||
+	    (ns ? !streq(ns, w->op->ns) : roll.wanted != NULL) || object_deleting(w->claim))
+		return 0;
+	reader_each(w->r->cache, &KIND_STORAGESTATUS, w->op->ns, call_roll, &roll);
+	if (roll.there || !streq(roll.first, w->op->deployment) || !op_leads(w->r, NULL))
+		return 0;
+	cleanup_free char *message = xasprintf(
+		"StorageClass %s refers to deployment %s in namespace %s, which is not there; name "
+		"another class",
+		object_name(w->class), roll.wanted ? roll.wanted : "(none)", w->op->ns);
+	return keep_waiting(w, message, WAIT_AGAIN_MS);
+}
+
 /* Ours by its class, or (the class may be gone since) because we began to work on it. */
 static bool is_ours(struct work *w)
 {
@@ -323,7 +364,7 @@ static int work_on(struct work *w)
 		/* its class may come and be ours, or a person's volume may come that it can be bound to */
 		if (!bound && (!w->class || w->op->binder))
 			ledger_wait(w->op->ledger, w->key);
-		return 0;
+		return !bound && w->class ? answer_for_nobody(w) : 0;
 	}
 	if ((bound || object_deleting(w->claim)) && !held)
 		return 0;

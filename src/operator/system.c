@@ -73,11 +73,19 @@ char *findings_text(const struct system *s, const char *node, const char *const 
 
 struct memory {
 	struct keyed nodes;
+	json_t *refused;
 };
 
 struct memory *memory_new(void)
 {
-	return xcalloc(1, sizeof(struct memory));
+	struct memory *m = xcalloc(1, sizeof(*m));
+	m->refused = json_object();
+	return m;
+}
+
+json_t *memory_refused(struct memory *m)
+{
+	return m->refused;
 }
 
 void memory_free(struct memory *m)
@@ -91,6 +99,7 @@ void memory_free(struct memory *m)
 		free(n);
 	}
 	keyed_done(&m->nodes);
+	json_decref(m->refused);
 	free(m);
 }
 
@@ -150,10 +159,19 @@ static int read_nodes(struct system *s)
 
 static int read_pools(struct system *s)
 {
-	cleanup_free char *labels = xasprintf(QM_LABEL_DEPLOYMENT "=%s", s->op->deployment);
-	struct kube_selector ours = { .labels = labels };
-	return kube_list(s->r->kube, &KIND_STORAGEPOOL, s->op->ns, &ours, &s->pools, NULL,
-			 &s->r->error);
+	cleanup_json json_t *all = NULL;
+	size_t i;
+	json_t *o;
+	int rc =
+		kube_list(s->r->kube, &KIND_STORAGEPOOL, s->op->ns, NULL, &all, NULL, &s->r->error);
+
+	json_array_foreach (all, i, o) {
+		if (pool_is_ours(s->op, o))
+			json_array_append(s->pools, o);
+		else
+			json_array_append_new(s->foreign_pools, json_string(object_name(o)));
+	}
+	return rc;
 }
 
 /* ---- the loop ---------------------------------------------------------------------------------- */
@@ -167,6 +185,7 @@ static int make_plan(struct system *s)
 		.overcommit = s->op->overcommit,
 		.nodes = s->nodes,
 		.pools = s->pools,
+		.foreign_pools = s->foreign_pools,
 		.volumes = volumes,
 		.epoch = s->epoch,
 		.tls_allow = s->op->tls_allow,
@@ -184,8 +203,9 @@ static int prepare_platform(struct system *s)
 static int look(struct system *s)
 {
 	int (*const steps[])(struct system *) = {
-		status_get,    read_deployments, read_nodes,  read_pools,   prepare_platform,
-		nodes_prepare, make_plan,	 pools_apply, nodes_finish, status_write,
+		status_get,	  read_deployments, read_nodes,	   read_pools,
+		prepare_platform, nodes_set_aside,  nodes_prepare, make_plan,
+		pools_apply,	  nodes_finish,	    status_write,
 	};
 	int rc = ledger_load(s->op->ledger, s->r, s->epoch);
 	for (size_t i = 0; rc == 0 && i < ARRAY_SIZE(steps); i++)
@@ -203,6 +223,8 @@ static int system_reconcile(struct reconcile *r, const char *key)
 	s.nodes = json_array();
 	s.ambiguous = json_array();
 	s.deployments = json_array();
+	s.pools = json_array();
+	s.foreign_pools = json_array();
 	s.phases = json_object();
 	s.problems = json_array();
 	int rc = look(&s);
@@ -214,6 +236,7 @@ static int system_reconcile(struct reconcile *r, const char *key)
 	json_decref(s.ambiguous);
 	json_decref(s.deployments);
 	json_decref(s.pools);
+	json_decref(s.foreign_pools);
 	json_decref(s.phases);
 	json_decref(s.renewals);
 	json_decref(s.problems);

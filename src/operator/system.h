@@ -17,6 +17,7 @@ struct system {
 	json_t *ambiguous; /* array: those of which nobody knows whose they are */
 	json_t *deployments; /* array: names of all deployments of this type in the namespace */
 	json_t *pools; /* array: StoragePools of this deployment */
+	json_t *foreign_pools; /* array: names of other StoragePools in the namespace */
 	struct plan_output plan;
 	bool fenced; /* status_fence has written */
 	json_t *phases; /* object: each node's phase as it is stored; in `nodes` it is as we know better */
@@ -30,6 +31,17 @@ void system_problem(struct system *s, const char *format, ...)
 json_t *merge_diff(const json_t *have, const json_t *wanted);
 /* The findings about one node as text, those with one of the reasons (ended by NULL); caller frees, NULL: none. */
 char *findings_text(const struct system *s, const char *node, const char *const *reasons);
+
+/*
+ * aside.c: what makes no sense is set aside. node_set_aside takes the node at that index out of the
+ * look and says why; false: it has bricks, so it stays.
+ */
+int nodes_set_aside(struct system *s);
+bool node_set_aside(struct system *s, size_t index, const char *why);
+/* The condition of a node that was set aside and now is not. */
+void aside_is_over(json_t *conditions, int64_t generation, int64_t now_ms);
+/* After planning: pools that the plan leaves alone get their condition. */
+void pools_say_aside(struct system *s);
 
 /* system_node.c: before planning (adopting, machines, who is offline), and after it. */
 int nodes_prepare(struct system *s);
@@ -68,3 +80,5 @@ struct node_memory {
 	int64_t ensured_generation;
 };
 struct node_memory *memory_node(struct memory *m, const char *uid);
+/* object: pool's name to what the API refused of it: {spec, at, why} */
+json_t *memory_refused(struct memory *m);

@@ -96,10 +96,15 @@ int nodes_prepare(struct system *s)
 
 	if (rc < 0)
 		return rc;
-	json_array_foreach (s->nodes, i, node) {
-		rc = adopt(s, node);
-		if (rc < 0)
+	for (i = 0; i < json_array_size(s->nodes);) {
+		rc = adopt(s, json_array_get(s->nodes, i));
+		if (rc < 0 && !op_is_of_object(rc))
 			return rc;
+		if (rc == 0 || !node_set_aside(s, i, error_text(&s->r->error, rc)))
+			i++;
+		s->r->error = ERROR_INIT;
+	}
+	json_array_foreach (s->nodes, i, node) {
 		if (jget(node, "status", "phase"))
 			json_object_set(s->phases, object_name(node),
 					jget(node, "status", "phase"));
@@ -311,6 +316,8 @@ static json_t *wanted_status(struct verdict *v)
 	condition_unless(v, "DevicesAccepted", devices, "Refused");
 	judge_agent(v);
 	judge_emptied(v);
+	aside_is_over(v->conditions, jint(v->node, "metadata", "generation"),
+		      clock_wall_ms(v->s->r->clock));
 	return json_pack("{s:I, s:s*, s:s*, s:s, s:O, s:O, s:o}", "observedGeneration",
 			 (json_int_t)jint(v->node, "metadata", "generation"), "nodeName",
 			 v->machine, "address", jstr(v->plan, "address"), "phase", phase_of(v),
@@ -322,7 +329,7 @@ static json_t *wanted_status(struct verdict *v)
 static json_t *own_fields(const struct system *s, const json_t *node)
 {
 	static const char *const keys[] = { "observedGeneration", "nodeName", "address",
-					    "conditions", "plan", "display" };
+					    "conditions",	  "plan",     "display" };
 	json_t *own = json_object();
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		if (jget(node, "status", keys[i]))
@@ -485,9 +492,23 @@ static int mark_ambiguous(struct system *s)
 			continue;
 		int rc = op_patch(s->r, &KIND_STORAGENODE, o, "status",
 				  json_pack("{s:{s:O}}", "status", "conditions", conditions), NULL);
-		if (rc < 0 && rc != -ENOENT)
+		if (rc < 0 && rc != -ENOENT && !op_is_of_object(rc))
 			return rc;
 	}
+	return 0;
+}
+
+/* What is wrong with one node alone stays with it. */
+static int finish_or_say(struct system *s, json_t *node)
+{
+	int rc = finish_node(s, node);
+
+	if (rc == 0 || !op_is_of_object(rc))
+		return rc;
+	system_problem(s, "node %s: %s", object_name(node), error_text(&s->r->error, rc));
+	event_record(s->r->kube, &KIND_STORAGENODE, node, "quartermaster", true, "Refused", "%s",
+		     error_text(&s->r->error, rc));
+	s->r->error = ERROR_INIT;
 	return 0;
 }
 
@@ -499,7 +520,7 @@ int nodes_finish(struct system *s)
 
 	for (i = 0; rc == 0 && i < json_array_size(s->nodes); i++) {
 		node = json_array_get(s->nodes, i);
-		rc = finish_node(s, node);
+		rc = finish_or_say(s, node);
 	}
 	if (rc == 0)
 		rc = tell_disruption(s);
