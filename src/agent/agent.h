@@ -18,6 +18,13 @@ struct agent {
 		      int64_t *ret_epoch);
 	/* Gives the lead away for a while: another member can do what this one cannot. */
 	void (*yield)(struct agent *a);
+	/*
+	 * Sees to it that the cache has what the agent has to see: its own node, these pools and their
+	 * volumes, and while it leads all nodes and pools of its cluster. True: a leader has all of it.
+	 * NULL: the cache has everything.
+	 */
+	bool (*follow)(struct agent *a, struct reconcile *r, const json_t *node,
+		       const struct strv *pools);
 	void *userdata;
 	struct agent_state *state; /* what may be forgotten: made by agent_init */
 };

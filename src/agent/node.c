@@ -12,6 +12,7 @@
 #define FULL_MS                                                                                    \
 	300000 /* devices too: one may have come back, though every event brings a full look */
 #define TROUBLE_MS 15000 /* while something is not as it should be */
+#define SEES_AGAIN_MS 500 /* the first lists of what a leader watches */
 #define REPAIR_MIN_MS 1000
 #define REPAIR_MAX_MS 60000
 
@@ -380,6 +381,11 @@ static int lead_peers(struct looking *l)
 		s->peers_done = false;
 		return 0;
 	}
+	/* who comes and goes is decided by what volumes there are: the lead has only just come */
+	if (!l->sees_cluster) {
+		l->r->again_ms = SEES_AGAIN_MS;
+		return 0;
+	}
 	rc = s->peers_done ? 0 : peers_converge(l, &l->r->error);
 	s->peers_done = rc == 0;
 	return rc;
@@ -409,6 +415,18 @@ static int node_work(struct looking *l)
 	return lead_peers(l);
 }
 
+/* Before anything is done about a brick, its pool and the pool's volumes are watched. */
+static bool follow(struct reconcile *r, const json_t *node)
+{
+	struct agent *a = r->app;
+	struct strv pools cleanup_with(strv_done) = { 0 };
+
+	if (!a->follow)
+		return true;
+	follow_pools(node, &pools);
+	return a->follow(a, r, node, &pools);
+}
+
 static int node_reconcile(struct reconcile *r, const char *key)
 {
 	struct agent *a = r->app;
@@ -419,6 +437,7 @@ static int node_reconcile(struct reconcile *r, const char *key)
 
 	if (!node)
 		return 0;
+	l.sees_cluster = follow(r, node);
 	/* an order of an operator that has lost its lead since */
 	if (jint(plan, "epoch") < jint(node, "status", "agent", "planEpoch")) {
 		log_warn("the plan of epoch %lld is older than the one in force: ignored",
@@ -455,8 +474,8 @@ static void pool_node(const json_t *pool, struct reconcile *r, struct strv *keys
 }
 
 static const struct controller_watch node_watches[] = {
-	{ .kind = &KIND_STORAGENODE, .keys = node_keys },
-	{ .kind = &KIND_STORAGEPOOL, .keys = pool_node },
+	{ .kind = &KIND_STORAGENODE, .follows = true, .keys = node_keys },
+	{ .kind = &KIND_STORAGEPOOL, .follows = true, .keys = pool_node },
 	{ 0 },
 };
 

@@ -389,8 +389,8 @@ static void node_pools(const json_t *node, struct reconcile *r, struct strv *key
 }
 
 static const struct controller_watch pool_watches[] = {
-	{ .kind = &KIND_STORAGEPOOL },
-	{ .kind = &KIND_STORAGENODE, .keys = node_pools },
+	{ .kind = &KIND_STORAGEPOOL, .follows = true },
+	{ .kind = &KIND_STORAGENODE, .follows = true, .keys = node_pools },
 	{ 0 },
 };
 

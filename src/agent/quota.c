@@ -251,8 +251,8 @@ static void pool_keys(const json_t *pool, struct reconcile *r, struct strv *keys
 }
 
 static const struct controller_watch quota_watches[] = {
-	{ .kind = &KIND_PV, .labels = LABEL_POOL, .keys = volume_keys },
-	{ .kind = &KIND_STORAGEPOOL, .keys = pool_keys },
+	{ .kind = &KIND_PV, .follows = true, .keys = volume_keys },
+	{ .kind = &KIND_STORAGEPOOL, .follows = true, .keys = pool_keys },
 	{ 0 },
 };
 

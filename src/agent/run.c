@@ -61,10 +61,9 @@ static void lead_changed(bool held, int64_t epoch, void *userdata)
 
 	log_info("%s the cluster (epoch %lld)", held ? "leading" : "no longer leading",
 		 (long long)epoch);
-	if (!held)
-		return;
-	nudge(p, 0);
-	nudge_pools(p);
+	nudge(p, 0); /* what is watched depends on it */
+	if (held)
+		nudge_pools(p);
 }
 
 static void election_leave(struct election *e)
@@ -123,6 +122,36 @@ static void yield(struct agent *a)
 	election_leave(e);
 	pthread_mutex_unlock(&e->lock);
 	nudge(p, YIELD_MS + 1000);
+}
+
+/* ---- what is watched ----------------------------------------------------------------------- */
+static bool holds_lead(struct process *p)
+{
+	struct election *e = &p->election;
+	int64_t epoch;
+	bool held;
+
+	pthread_mutex_lock(&e->lock);
+	held = e->lease && lease_held(e->lease, &epoch);
+	pthread_mutex_unlock(&e->lock);
+	return held;
+}
+
+static bool follow(struct agent *a, struct reconcile *r, const json_t *node,
+		   const struct strv *pools)
+{
+	struct following f = { .node = a->node, .pools = pools };
+	struct error err = ERROR_INIT;
+	int rc;
+
+	if (node && holds_lead(a->userdata)) {
+		f.deployment = agent_deployment(node);
+		f.cluster = jstr(node, "status", "plan", "cluster");
+	}
+	rc = follow_apply(r->runner, &f, &err);
+	if (rc < 0)
+		log_warn("%s", error_text(&err, rc));
+	return rc > 0 && f.cluster;
 }
 
 /* ---- caches -------------------------------------------------------------------------------- */
@@ -207,6 +236,8 @@ static int run(struct process *p, struct error *err)
 				    .controllers = controllers,
 				    .project = agent_project,
 				    .app = &p->agent };
+	struct strv none = { 0 };
+	struct following own = { .node = p->agent.node, .pools = &none };
 	struct runner *runner = NULL;
 	int rc;
 
@@ -217,6 +248,11 @@ static int run(struct process *p, struct error *err)
 		rc = runner_start(&o, &runner, err);
 	if (rc < 0)
 		return rc;
+	rc = follow_apply(runner, &own, err);
+	if (rc < 0) {
+		runner_stop(runner);
+		return rc;
+	}
 	runner_set(p, runner);
 	/* the lead may have come before there was a runner to tell */
 	nudge_pools(p);
@@ -248,7 +284,7 @@ static void process_done(struct process *p)
 
 int agent_run(const struct agent_options *o, struct error *err)
 {
-	struct process p = { .agent = { .leads = leads, .yield = yield } };
+	struct process p = { .agent = { .leads = leads, .yield = yield, .follow = follow } };
 	struct node_host_options host = { .state_dir = o->state_dir,
 					  .ns = o->ns,
 					  .node = o->node,

@@ -43,6 +43,7 @@ struct agent_state {
 
 #define LABEL_POOL "quartermaster.storage/pool"
 #define LABEL_DEPLOYMENT "quartermaster.storage/deployment"
+#define LABEL_CLUSTER "quartermaster.storage/cluster"
 
 /* The agent's own StorageNode from the cache; new reference or NULL. */
 json_t *agent_node(struct reconcile *r);
@@ -53,6 +54,19 @@ bool agent_leads(struct agent *a, const json_t *node);
 int agent_patch_status(struct reconcile *r, const struct kind *kind, const char *ns,
 		       const char *name, json_t *status);
 
+/*
+ * follow.c: the watches of an agent. Its own node and what that names; with a cluster (that it leads)
+ * also all nodes and pools of that. 1: all are listed, 0: not yet, -errno.
+ */
+struct following {
+	const char *node; /* its own */
+	const struct strv *pools; /* with a brick here */
+	const char *deployment, *cluster; /* cluster NULL: it does not lead */
+};
+int follow_apply(struct runner *r, const struct following *f, struct error *err);
+/* The pools that a node's plan and report name. */
+void follow_pools(const json_t *node, struct strv *ret);
+
 /* report.c: status.agent but quota, from a look at the machine. */
 struct looking {
 	struct reconcile *r;
@@ -61,6 +75,7 @@ struct looking {
 	const json_t *plan; /* NULL: no valid orders */
 	bool maintenance;
 	bool unreleased; /* a brick that is to go could not be let go yet */
+	bool sees_cluster; /* what a leader has to know is in the cache */
 };
 json_t *report_devices(struct looking *l);
 /* With prepare, brings the plan's bricks to Ready, and devices (from report_devices) up to date with it. */

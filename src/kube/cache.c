@@ -248,6 +248,16 @@ void cache_learned(struct cache *c, const json_t *object)
 	pthread_mutex_unlock(&c->lock);
 }
 
+bool cache_has(struct cache *c, const char *key)
+{
+	bool has;
+
+	pthread_mutex_lock(&c->lock);
+	has = keyed_get(&c->entries, key) != NULL;
+	pthread_mutex_unlock(&c->lock);
+	return has;
+}
+
 json_t *cache_get(struct cache *c, const char *ns, const char *name)
 {
 	cleanup_free char *key = ns && *ns ? xasprintf("%s/%s", ns, name) : xstrdup(name);

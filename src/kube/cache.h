@@ -54,6 +54,7 @@ void cache_list_end(struct cache *c, const char *version);
 void cache_event(struct cache *c, const struct kube_event *event);
 /* What a write returned: kept if it is newer than what is here, and not older than a deletion seen. */
 void cache_learned(struct cache *c, const json_t *object);
+bool cache_has(struct cache *c, const char *key);
 json_t *cache_get(struct cache *c, const char *ns, const char *name);
 int cache_each(struct cache *c, const char *ns, int (*fn)(const json_t *object, void *userdata),
 	       void *userdata);

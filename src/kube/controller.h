@@ -48,7 +48,8 @@ struct reconcile {
 struct controller_watch {
 	const struct kind *kind;
 	const char *labels;           /* selector, or NULL */
-	const char *fields;           /* selector, or NULL ("metadata.name=x": an agent sees only its own node) */
+	const char *fields;           /* selector, or NULL */
+	bool follows;                 /* instead: the selectors that runner_follow names, which come and go */
 	/* Adds the keys that this object (its last known form, when deleted) concerns; NULL: the object's own key. */
 	void (*keys)(const json_t *object, struct reconcile *r, struct strv *keys);
 };
@@ -85,6 +86,13 @@ int runner_start(const struct runner_options *options, struct runner **ret, stru
 struct reader *runner_cache(struct runner *r);
 void runner_enqueue(struct runner *r, const char *controller, const char *key, int delay_ms);
 bool runner_synced(struct runner *r);
+/*
+ * From now on the watches of the kind that follow have these selectors, and no others: what is new is listed, and
+ * loops that watch it wait until it has been; what is no longer named is forgotten. An object that several of them
+ * select is read once. By one thread at a time. 1: all of them have been listed; 0: not yet; -errno.
+ */
+int runner_follow(struct runner *r, const struct kind *kind, const struct kube_selector *selectors, size_t count,
+		  struct error *err);
 void runner_stop(struct runner *r);           /* waits for running reconciles */
 
 /* ---- lease -------------------------------------------------------------------------------- */

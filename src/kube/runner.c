@@ -3,135 +3,17 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "kube/cache.h"
-#include "kube/queue.h"
+#include "kube/runner.h"
 #include "kube/thread.h"
 
 #include <errno.h>
-#include <malloc.h>
 
 /* A failure is worth a line when it is new, and then ever more rarely. */
 #define LOG_FAILURES(n) ((n) == 3 || (n) == 8 || (n) % 20 == 0)
 
-struct loop { /* a controller at work */
-	const struct controller *controller;
-	struct runner *runner;
-	pthread_mutex_t lock;
-	pthread_cond_t wake;
-	struct queue queue;
-	pthread_t *workers;
-	int running;
-};
-
-struct source { /* a cache and those who are told of its changes */
-	struct cache cache;
-	struct reflector *reflector;
-	struct runner *runner;
-	struct reconcile reconcile; /* what watches' keys functions see */
-	bool synced;
-};
-
-struct runner {
-	struct reader reader;
-	struct kube *kube;
-	void *app;
-	struct loop *loops;
-	size_t loop_count;
-	struct source *sources;
-	size_t source_count;
-	pthread_mutex_t lock;
-	size_t synced;
-	atomic_bool ready; /* all sources have listed once */
-	atomic_bool stop;
-};
-
-/* ---- reading -------------------------------------------------------------------------------- */
-
-static bool selects(const struct cache *c)
-{
-	return c->selector.labels || c->selector.fields;
-}
-
-/* The one cache that has all objects of the kind, where there is one. */
-static struct cache *whole_cache(struct runner *r, const struct kind *kind)
-{
-	for (size_t i = 0; i < r->source_count; i++) {
-		struct cache *c = &r->sources[i].cache;
-
-		if (c->kind == kind && !selects(c))
-			return c;
-	}
-	return NULL;
-}
-
-static json_t *runner_get(struct reader *reader, const struct kind *kind, const char *ns,
-			  const char *name)
-{
-	struct runner *r = (struct runner *)reader;
-	struct cache *whole = whole_cache(r, kind);
-	json_t *object = whole ? cache_get(whole, ns, name) : NULL;
-
-	for (size_t i = 0; i < r->source_count && !whole && !object; i++) {
-		if (r->sources[i].cache.kind == kind)
-			object = cache_get(&r->sources[i].cache, ns, name);
-	}
-	return object;
-}
-
-typedef int (*each_fn)(struct cache *c, const char *ns,
-		       int (*fn)(const json_t *object, void *userdata), void *userdata);
-
-static int each_cache(struct reader *reader, const struct kind *kind, const char *ns, each_fn each,
-		      int (*fn)(const json_t *object, void *userdata), void *userdata)
-{
-	struct runner *r = (struct runner *)reader;
-	struct cache *whole = whole_cache(r, kind);
-	int rc = whole ? each(whole, ns, fn, userdata) : 0;
-
-	for (size_t i = 0; i < r->source_count && !whole && rc == 0; i++) {
-		if (r->sources[i].cache.kind == kind)
-			rc = each(&r->sources[i].cache, ns, fn, userdata);
-	}
-	return rc;
-}
-
-static int runner_each(struct reader *reader, const struct kind *kind, const char *ns,
-		       int (*fn)(const json_t *object, void *userdata), void *userdata)
-{
-	return each_cache(reader, kind, ns, cache_each, fn, userdata);
-}
-
-static int runner_each_marked(struct reader *reader, const struct kind *kind, const char *ns,
-			      int (*fn)(const json_t *object, void *userdata), void *userdata)
-{
-	return each_cache(reader, kind, ns, cache_each_marked, fn, userdata);
-}
-
-static void runner_learned(struct reader *reader, const struct kind *kind, const json_t *object)
-{
-	struct runner *r = (struct runner *)reader;
-
-	for (size_t i = 0; i < r->source_count; i++) {
-		if (r->sources[i].cache.kind == kind)
-			cache_learned(&r->sources[i].cache, object);
-	}
-}
-
-static const struct reader_ops runner_reader = {
-	.get = runner_get,
-	.each = runner_each,
-	.each_marked = runner_each_marked,
-	.learned = runner_learned,
-};
-
-struct reader *runner_cache(struct runner *r)
-{
-	return &r->reader;
-}
-
 /* ---- queues --------------------------------------------------------------------------------- */
 
-static void loop_add(struct loop *l, const char *key, int delay_ms)
+void loop_add(struct loop *l, const char *key, int delay_ms)
 {
 	int64_t due = clock_mono_ms(&clock_real) + (delay_ms > 0 ? delay_ms : 0);
 
@@ -155,7 +37,7 @@ static void reconcile_enqueue(struct reconcile *r, const char *controller, const
 	runner_enqueue(r->runner, controller, key, delay_ms);
 }
 
-static struct reconcile reconcile_new(struct runner *r)
+struct reconcile reconcile_new(struct runner *r)
 {
 	return (struct reconcile){ .kube = r->kube,
 				   .cache = &r->reader,
@@ -165,66 +47,13 @@ static struct reconcile reconcile_new(struct runner *r)
 				   .runner = r };
 }
 
-static bool watch_is(const struct controller_watch *w, const struct cache *c)
-{
-	return w->kind == c->kind && streq(w->labels, c->selector.labels) &&
-	       streq(w->fields, c->selector.fields);
-}
-
-static void source_changed(const json_t *old, const json_t *object, void *userdata)
-{
-	struct source *s = userdata;
-	struct runner *r = s->runner;
-
-	for (size_t i = 0; i < r->loop_count; i++) {
-		const struct controller_watch *w = r->loops[i].controller->watches;
-
-		for (; w->kind; w++) {
-			cleanup_with(strv_done) struct strv keys = { 0 };
-
-			if (!watch_is(w, &s->cache))
-				continue;
-			if (object)
-				controller_watch_keys(w, object, &s->reconcile, &keys);
-			if (old)
-				controller_watch_keys(w, old, &s->reconcile, &keys);
-			for (size_t k = 0; k < keys.count; k++)
-				loop_add(&r->loops[i], keys.items[k], 0);
-		}
-	}
-}
-
-static void wake_all(struct runner *r)
+void runner_wake(struct runner *r)
 {
 	for (size_t i = 0; i < r->loop_count; i++) {
 		pthread_mutex_lock(&r->loops[i].lock);
 		pthread_cond_broadcast(&r->loops[i].wake);
 		pthread_mutex_unlock(&r->loops[i].lock);
 	}
-}
-
-static void source_synced(void *userdata)
-{
-	struct source *s = userdata;
-	struct runner *r = s->runner;
-	bool ready = false;
-
-	pthread_mutex_lock(&r->lock);
-	if (!s->synced) {
-		s->synced = true;
-		ready = ++r->synced == r->source_count;
-	}
-	pthread_mutex_unlock(&r->lock);
-	if (!ready)
-		return;
-	malloc_trim(0); /* what the lists took while they were parsed is not needed again */
-	atomic_store(&r->ready, true);
-	wake_all(r);
-}
-
-bool runner_synced(struct runner *r)
-{
-	return atomic_load(&r->ready);
 }
 
 /* ---- work ----------------------------------------------------------------------------------- */
@@ -237,7 +66,7 @@ static struct queue_item *next_item(struct loop *l)
 
 	pthread_mutex_lock(&l->lock);
 	while (!atomic_load(&l->runner->stop)) {
-		if (atomic_load(&l->runner->ready))
+		if (atomic_load(&l->runner->unsynced) == 0 && atomic_load(&l->unsynced) == 0)
 			item = queue_take(&l->queue, clock_mono_ms(&clock_real), &due);
 		if (item)
 			break;
@@ -285,52 +114,6 @@ static void *work(void *arg)
 
 /* ---- start and stop ------------------------------------------------------------------------- */
 
-static struct source *source_for(struct runner *r, const struct controller_watch *w)
-{
-	for (size_t i = 0; i < r->source_count; i++) {
-		if (watch_is(w, &r->sources[i].cache))
-			return &r->sources[i];
-	}
-	return NULL;
-}
-
-static size_t count_watches(const struct controller *const *controllers)
-{
-	size_t count = 0;
-
-	for (; *controllers; controllers++) {
-		for (const struct controller_watch *w = (*controllers)->watches; w->kind; w++)
-			count++;
-	}
-	return count;
-}
-
-static void make_sources(struct runner *r, const struct runner_options *o)
-{
-	r->sources = xcalloc(count_watches(o->controllers) + 1, sizeof(*r->sources));
-	for (size_t i = 0; i < r->loop_count; i++) {
-		const struct controller_watch *w = r->loops[i].controller->watches;
-
-		for (; w->kind; w++) {
-			struct source *s = source_for(r, w);
-
-			if (!s) {
-				s = &r->sources[r->source_count++];
-				s->cache.kind = w->kind;
-				s->cache.selector = (struct kube_selector){ w->labels, w->fields };
-				s->cache.project = o->project;
-				s->cache.mark = o->mark;
-				s->cache.changed = source_changed;
-				s->cache.userdata = s;
-				s->runner = r;
-				s->reconcile = reconcile_new(r);
-				cache_init(&s->cache);
-			}
-			s->cache.wants_old |= w->keys != NULL;
-		}
-	}
-}
-
 static void make_loops(struct runner *r, const struct runner_options *o)
 {
 	while (o->controllers[r->loop_count])
@@ -350,7 +133,7 @@ static void make_loops(struct runner *r, const struct runner_options *o)
 	}
 }
 
-static int start_threads(struct runner *r, const struct runner_options *o, struct error *err)
+static int start_threads(struct runner *r, struct error *err)
 {
 	for (size_t i = 0; i < r->loop_count; i++) {
 		struct loop *l = &r->loops[i];
@@ -363,14 +146,7 @@ static int start_threads(struct runner *r, const struct runner_options *o, struc
 		}
 	}
 	for (size_t i = 0; i < r->source_count; i++) {
-		struct source *s = &r->sources[i];
-		const char *ns = o->own_ns && s->cache.kind->custom ? o->own_ns : o->ns;
-		int rc = reflector_start(&(struct reflector_options){ .kube = o->kube,
-								      .cache = &s->cache,
-								      .ns = ns,
-								      .synced = source_synced,
-								      .userdata = s },
-					 &s->reflector, err);
+		int rc = source_start(r->sources[i], err);
 
 		if (rc < 0)
 			return rc;
@@ -386,11 +162,14 @@ int runner_start(const struct runner_options *options, struct runner **ret, stru
 	r->reader.ops = &runner_reader;
 	r->kube = options->kube;
 	r->app = options->app;
+	r->ns = options->ns ? xstrdup(options->ns) : NULL;
+	r->own_ns = options->own_ns ? xstrdup(options->own_ns) : NULL;
+	r->project = options->project;
+	r->mark = options->mark;
 	pthread_mutex_init(&r->lock, NULL);
 	make_loops(r, options);
-	make_sources(r, options);
-	r->ready = r->source_count == 0;
-	rc = start_threads(r, options, err);
+	sources_make(r);
+	rc = start_threads(r, err);
 	if (rc < 0) {
 		runner_stop(r);
 		return rc;
@@ -412,21 +191,22 @@ void runner_stop(struct runner *r)
 	if (!r)
 		return;
 	atomic_store(&r->stop, true);
-	wake_all(r);
-	for (size_t i = 0; i < r->source_count; i++)
-		reflector_stop(r->sources[i].reflector);
-	/* all have ended before the first queue goes: one loop's work adds to another's queue */
+	runner_wake(r);
+	/* all have ended before the first queue goes: one loop's work adds to another's queue, and changes
+	 * what is followed */
 	for (size_t i = 0; i < r->loop_count; i++) {
 		struct loop *l = &r->loops[i];
 
 		while (l->running > 0)
 			pthread_join(l->workers[--l->running], NULL);
 	}
+	for (size_t i = 0; i < r->source_count; i++)
+		source_free(r->sources[i]);
 	for (size_t i = 0; i < r->loop_count; i++)
 		loop_done(&r->loops[i]);
-	for (size_t i = 0; i < r->source_count; i++)
-		cache_done(&r->sources[i].cache);
 	pthread_mutex_destroy(&r->lock);
+	free(r->ns);
+	free(r->own_ns);
 	free(r->sources);
 	free(r->loops);
 	free(r);

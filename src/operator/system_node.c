@@ -448,6 +448,25 @@ static int end_node(struct system *s, const json_t *node)
 	return op_drop_finalizer(s->r, &KIND_STORAGENODE, node, QM_FINALIZER_NODE);
 }
 
+/* By which the one that leads the cluster's nodes finds them. */
+static int label_cluster(struct system *s, json_t *node)
+{
+	const char *cluster = jstr(s->plan.node_plans, object_name(node), "cluster");
+	json_t *labelled = NULL;
+
+	if (!cluster || object_deleting(node) ||
+	    streq(object_label(node, QM_LABEL_CLUSTER), cluster))
+		return 0;
+	int rc = op_patch(
+		s->r, &KIND_STORAGENODE, node, NULL,
+		json_pack("{s:{s:{s:s}}}", "metadata", "labels", QM_LABEL_CLUSTER, cluster),
+		&labelled);
+	if (rc == 0)
+		jset(node, json_incref(jget(labelled, "metadata")), "metadata");
+	json_decref(labelled);
+	return rc;
+}
+
 static int finish_node(struct system *s, json_t *node)
 {
 	struct verdict v = { .s = s,
@@ -457,10 +476,14 @@ static int finish_node(struct system *s, json_t *node)
 			     .well = true };
 	cleanup_json json_t *wanted = wanted_status(&v), *have = own_fields(s, node), *newer = NULL;
 	json_t *diff = merge_diff(have, wanted);
-	int rc = 0;
+	int rc = label_cluster(s, node);
 
 	json_decref(v.conditions);
 	free(v.machine);
+	if (rc < 0) {
+		json_decref(diff);
+		return rc == -ENOENT ? 0 : rc;
+	}
 	if (diff) {
 		rc = op_patch(s->r, &KIND_STORAGENODE, node, "status",
 			      json_pack("{s:o}", "status", diff), &newer);
