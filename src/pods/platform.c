@@ -15,6 +15,7 @@
 struct pods {
 	struct platform platform;
 	struct platform_pods_options options;
+	char *certificate; /* owned: see workload.h */
 	int64_t certs_ms; /* monotonic, when certificates were last looked at; 0: never */
 };
 
@@ -32,14 +33,19 @@ static int prepare(struct platform *platform, struct error *err)
 				       .dir = p->options.tls_dir,
 				       .secure_file = p->options.secure_file };
 	int64_t now = clock_mono_ms(p->options.kube->clock);
+	char *id = NULL;
 	int rc;
 
 	if (!p->options.settings.tls || (p->certs_ms && now - p->certs_ms < CERTS_EVERY_MS))
 		return 0;
-	rc = certs_ensure(&certs, err);
-	if (rc == 0)
-		p->certs_ms = now;
-	return rc;
+	rc = certs_ensure(&certs, &id, err);
+	if (rc < 0)
+		return rc;
+	p->certs_ms = now;
+	free(p->certificate);
+	p->certificate = id;
+	p->options.settings.certificate = id;
+	return 0;
 }
 
 /* ---- machines ------------------------------------------------------------------------------ */
@@ -148,10 +154,11 @@ static int others_are_up(struct pods *p, const char *but, struct error *err)
 static int change(struct pods *p, const json_t *have, const json_t *wanted, struct error *err)
 {
 	cleanup_json json_t *patch =
-		json_pack("{s:{s:s, s:O, s:O}, s:{s:O}}", "metadata", "resourceVersion",
+		json_pack("{s:{s:s, s:O, s:O}, s:{s:O, s:O}}", "metadata", "resourceVersion",
 			  object_version(have), "labels", jget(wanted, "metadata", "labels"),
 			  "annotations", jget(wanted, "metadata", "annotations"), "spec",
-			  "template", jget(wanted, "spec", "template"));
+			  "minReadySeconds", jget(wanted, "spec", "minReadySeconds"), "template",
+			  jget(wanted, "spec", "template"));
 
 	log_info("%s is brought up to date", object_name(have));
 	return kube_patch(p->options.kube, &KIND_DEPLOYMENT, p->options.ns, object_name(have), NULL,
@@ -266,5 +273,7 @@ struct platform *platform_pods_new(const struct platform_pods_options *options)
 
 void platform_pods_free(struct platform *p)
 {
+	if (p)
+		free(pods(p)->certificate);
 	free(p);
 }
