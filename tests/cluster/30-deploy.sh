@@ -137,6 +137,60 @@ kill "$sampler"; wait "$sampler" 2> /dev/null; sampler=
 check "one at a time" never_two_down
 check "a machine may be drained again" wait_for 60 pdb 1
 
+# ---- several deployments
+
+# overlay NAMESPACE DEPLOYMENT: a copy of deploy/glusterfs for it, as its kustomization.yaml says
+overlay() {
+	mkdir -p "$work/deploy" && cp -r deploy/base "$work/deploy/" && cp -r deploy/glusterfs "$work/deploy/$2" &&
+		sed -i "s/^namespace: quartermaster$/namespace: $1/" "$work/deploy/$2/kustomization.yaml" &&
+		sed -i "s/name: quartermaster$/name: $1/" "$work/deploy/$2/namespace.yaml" &&
+		sed -i "s/\.quartermaster$/.$1/" "$work/deploy/$2/bindings.yaml" &&
+		sed -Ei "s/(deployment[:=] ?)glusterfs$/\1$2/; s/glusterfs-(ca|tls|operator-secrets)/$2-\1/g; s/quartermaster-glusterfs$/quartermaster-$2/; s/replicate:3/none/; s/replicas: 2/replicas: 1/" \
+			"$work/deploy/$2/operator.yaml" "$work/deploy/$2/secrets.yaml"
+}
+second() { overlay gold gold && kubectl apply -k "$work/deploy/gold"; }
+g() { kubectl -n gold "$@"; }
+# The same machine under a second address: two glusterds share a port.
+second_address() { lab exec 1 ip addr add "$(address 1 | sed 's/[0-9]*$/101/')/24" dev eth0; }
+gold_node() {
+	kubectl create -f - <<-END
+		apiVersion: coreos.com/v1
+		kind: StorageNode
+		metadata: {name: storage-node1, namespace: gold}
+		spec:
+		  type: glusterfs
+		  nodeSelector: {kubernetes.io/hostname: node1}
+		  storageNetwork: {ips: [$(address 1 | sed 's/[0-9]*$/101/')]}
+		  directories: [/var/lib/gold]
+	END
+}
+classes() { kubectl get storageclass -o json | jq -e '[.items[] | {(.metadata.labels["quartermaster.storage/deployment"]): .parameters.namespace}] | add == {glusterfs: "quartermaster", gold: "gold"}'; }
+first_still_may() { [ "$(kubectl auth can-i --as=system:serviceaccount:quartermaster:quartermaster-operator list persistentvolumes)" = yes ]; }
+own_pool() { [ "$(g get storagepool -o name)" = storagepool.coreos.com/gold-1 ] && [ "$(q get storagepool -o name)" = storagepool.coreos.com/glusterfs-1 ]; }
+third() {
+	overlay quartermaster silver && (cd "$work/deploy/silver" && kubectl -n quartermaster apply -f secrets.yaml -f operator.yaml) &&
+		wait_for 60 q get storagestatus silver
+}
+unlabelled() { selector_node nobodys '{kubernetes.io/hostname: node2}' 10.9.9.3; }
+not_taken() { [ -z "$(field storagenode/nobodys '{.metadata.finalizers}')" ] && [ "$(field storagestatus/glusterfs '{.spec.storageNodes}')" = '["storage-node1","storage-node2","storage-node3"]' ]; }
+silver_gone() { q delete deployment quartermaster-silver --timeout=60s && q patch storagestatus silver --type=merge -p '{"metadata":{"finalizers":null}}' && q delete storagestatus silver --timeout=60s; }
+
+others+=(gold)
+check "a second deployment, in another namespace" second
+check "the first keeps its rights" first_still_may
+check "the machine has a second address" second_address
+check "it has a node on the same machine" wait_for 60 gold_node
+check "it is ONLINE too" wait_for 120 g wait --for=condition=Online storagestatus/gold --timeout=10s
+check "with a pool of its own" own_pool
+check "each has its class, labelled" wait_for 60 classes
+check "a claim of the second is bound" claim golden gold
+check "a third deployment, in the first's namespace" third
+check "a node without a label" unlabelled
+check "could be of either, and says so" wait_for 60 says nobodys Ambiguous 'label the node with quartermaster.storage/deployment=NAME'
+check "nobody takes it" not_taken
+check "it is deleted" q delete storagenode nobodys --timeout=60s
+check "the third goes" silver_gone
+
 # ---- the class
 
 mark() { kubectl annotate storageclass glusterfs storageclass.kubernetes.io/is-default-class=true && kubectl label storageclass glusterfs team=blue; }
@@ -163,4 +217,22 @@ check "its condition says what it waits for" wait_for 60 status_says '1 volume l
 check "and so does an Event" wait_for 60 event StorageStatus glusterfs DeletionWaits
 check "the pool serves on" wait_for 30 whole
 
+# ---- deletes while nobody looks
+
+scale() { q scale deployment quartermaster-glusterfs --replicas="$1" && wait_for 90 operators "$1"; }
+operators() { [ "$(q get pod -l quartermaster.storage/role=operator,quartermaster.storage/deployment=glusterfs -o name | wc -l)" = "$1" ]; }
+delete_all() { q delete pvc data --timeout=60s && q delete storagenode --all --wait=false; }
+volume=$(field pvc/data '{.spec.volumeName}')
+uid=$(field storagestatus/glusterfs '{.metadata.uid}')
+volume_gone() { ! kubectl get pv "$volume"; }
+nothing_left() { [ -z "$(q get storagenode,storagepool -o name)" ]; }
+status_gone() { [ "$(field storagestatus/glusterfs '{.metadata.uid}')" != "$uid" ]; }
+workloads_gone() { [ -z "$(q get pod -l 'quartermaster.storage/role in (storage, agent)' -o name)" ]; }
+check "the operator is away" scale 0
+check "the claim and all nodes are deleted meanwhile" delete_all
+check "it comes back" scale 1
+check "the volume goes" wait_for 90 volume_gone
+check "then the nodes and the pool" wait_for 180 nothing_left
+check "and their pods" wait_for 90 workloads_gone
+check "and the deployment's status, which had waited" wait_for 90 status_gone
 plan
