@@ -21,7 +21,7 @@ explained() {
 	kubectl get crd -o json storagenodes.coreos.com storagestatuses.coreos.com storagepools.coreos.com | jq -r '.items[] |
 		.spec.names.kind as $kind | .spec.versions[].schema.openAPIV3Schema.properties | {spec, status} |
 		[paths(type == "object" and has("type"))][] as $p | select((getpath($p).description // "") == "") |
-		select($p[-1] != "items" and $p[-1] != "additionalProperties") | "\($kind).\($p | join("."))"' > "$work/silent"
+		select($p[-1] != "properties" and $p[-1] != "items" and $p[-1] != "additionalProperties") | "\($kind).\($p | join("."))"' > "$work/silent"
 	[ ! -s "$work/silent" ] || { echo "without a description:"; cat "$work/silent"; return 1; }
 }
 class_is() { [ "$(kubectl get storageclass glusterfs -o jsonpath="$1")" = "$2" ]; }
