@@ -139,31 +139,8 @@ check "a machine may be drained again" wait_for 60 pdb 1
 
 # ---- several deployments
 
-# overlay NAMESPACE DEPLOYMENT: a copy of deploy/glusterfs for it, as its kustomization.yaml says
-overlay() {
-	mkdir -p "$work/deploy" && cp -r deploy/base "$work/deploy/" && cp -r deploy/glusterfs "$work/deploy/$2" &&
-		sed -i "s/^namespace: quartermaster$/namespace: $1/" "$work/deploy/$2/kustomization.yaml" &&
-		sed -i "s/name: quartermaster$/name: $1/" "$work/deploy/$2/namespace.yaml" &&
-		sed -i "s/\.quartermaster$/.$1/" "$work/deploy/$2/bindings.yaml" &&
-		sed -Ei "s/(deployment[:=] ?)glusterfs$/\1$2/; s/glusterfs-(ca|tls|operator-secrets)/$2-\1/g; s/quartermaster-glusterfs$/quartermaster-$2/; s/replicate:3/none/; s/replicas: 2/replicas: 1/" \
-			"$work/deploy/$2/operator.yaml" "$work/deploy/$2/secrets.yaml"
-}
 second() { overlay gold gold && kubectl apply -k "$work/deploy/gold"; }
 g() { kubectl -n gold "$@"; }
-# The same machine under a second address: two glusterds share a port.
-second_address() { lab exec 1 ip addr add "$(address 1 | sed 's/[0-9]*$/101/')/24" dev eth0; }
-gold_node() {
-	kubectl create -f - <<-END
-		apiVersion: coreos.com/v1
-		kind: StorageNode
-		metadata: {name: storage-node1, namespace: gold}
-		spec:
-		  type: glusterfs
-		  nodeSelector: {kubernetes.io/hostname: node1}
-		  storageNetwork: {ips: [$(address 1 | sed 's/[0-9]*$/101/')]}
-		  directories: [/var/lib/gold]
-	END
-}
 classes() { kubectl get storageclass -o json | jq -e '[.items[] | {(.metadata.labels["quartermaster.storage/deployment"]): .parameters.namespace}] | add == {glusterfs: "quartermaster", gold: "gold"}'; }
 first_still_may() { [ "$(kubectl auth can-i --as=system:serviceaccount:quartermaster:quartermaster-operator list persistentvolumes)" = yes ]; }
 own_pool() { [ "$(g get storagepool -o name)" = storagepool.coreos.com/gold-1 ] && [ "$(q get storagepool -o name)" = storagepool.coreos.com/glusterfs-1 ]; }
@@ -179,7 +156,7 @@ others+=(gold)
 check "a second deployment, in another namespace" second
 check "the first keeps its rights" first_still_may
 check "the machine has a second address" second_address
-check "it has a node on the same machine" wait_for 60 gold_node
+check "it has a node on the same machine" second_node gold
 check "it is ONLINE too" wait_for 120 g wait --for=condition=Online storagestatus/gold --timeout=10s
 check "with a pool of its own" own_pool
 check "each has its class, labelled" wait_for 60 classes

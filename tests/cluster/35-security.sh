@@ -86,11 +86,11 @@ own_authority() {
 		field secret/glusterfs-tls '{.data.ca\.crt}' | base64 -d > "$work/ca.crt" &&
 		q create secret generic forged --from-file="$work/tls.key" --from-file="$work/tls.crt" --from-file="$work/ca.crt"
 }
-# mounts NAME SECRET SECURE: a pod that mounts the pool as root of node 3 would; it ends with 0 if that works
+# mounts NAME SECRET SECURE [ADDRESS POOL]: a pod that mounts the pool; it ends with 0 if that works
 mounts() {
-	jq -n --arg name "$1" --arg secret "$2" --arg secure "$3" --arg image "$image" --arg from "$(address 1)" '{apiVersion: "v1", kind: "Pod",
+	jq -n --arg name "$1" --arg secret "$2" --arg secure "$3" --arg image "$image" --arg from "${4:-$(address 1)}" --arg pool "${5:-glusterfs-1}" '{apiVersion: "v1", kind: "Pod",
 		metadata: {name: $name}, spec: {restartPolicy: "Never", containers: [{name: "c", image: $image, command: ["sh", "-c",
-			"[ -z \($secure) ] || : > /var/lib/glusterd/secure-access; glusterfs --volfile-server=\($from) --volfile-id=glusterfs-1 --log-level=WARNING /mnt/pool; ls -d /mnt/pool/subvol || { cat /var/log/glusterfs/*; exit 1; }"],
+			"[ -z \($secure) ] || : > /var/lib/glusterd/secure-access; glusterfs --volfile-server=\($from) --volfile-id=\($pool) --log-level=WARNING /mnt/pool; mountpoint -q /mnt/pool && ls -d /mnt/pool/. || { cat /var/log/glusterfs/*; exit 1; }"],
 			securityContext: {privileged: true}, volumeMounts: [{name: "lib", mountPath: "/var/lib/glusterd"},
 				{name: "log", mountPath: "/var/log/glusterfs"}, {name: "mnt", mountPath: "/mnt/pool"}]}],
 		volumes: [{name: "lib", emptyDir: {}}, {name: "log", emptyDir: {}}, {name: "mnt", emptyDir: {}}]}} |
@@ -132,4 +132,23 @@ check "and renews it" wait_for 60 renewed
 check "storage pods take it, and the pool is whole" wait_for 240 rolled
 kill "$watcher"; wait "$watcher" 2> /dev/null; watcher=
 check "it was ONLINE all the time" stayed_online
+
+# ---- without TLS, by choice
+
+plain() {
+	overlay plain plain && sed -i 's/- --deployment=plain/&\n        - --tls=off/' "$work/deploy/plain/operator.yaml" &&
+		kubectl apply -k "$work/deploy/plain"
+}
+plain_online() { kubectl -n plain wait --for=condition=Online storagestatus/plain --timeout=10s; }
+refused() { field storagestatus/glusterfs '{.status.conditions[?(@.type=="Degraded")].message}' | grep -q -- '--tls=off: the storage pods run with TLS on'; }
+others+=(plain)
+check "a deployment with --tls=off" plain
+check "on a second address" second_address
+check "has a node" second_node plain
+check "is ONLINE" wait_for 120 plain_online
+check "a pod without a certificate mounts its pool" mounts open '' '' "$(address_2)" plain-1
+check "and sees it" ended open Succeeded
+check "with pools, TLS is not changed" operator_args '' --tls=off
+check "the deployment says so" wait_for 90 refused
+check "and serves on" whole
 plan

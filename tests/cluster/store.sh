@@ -78,6 +78,32 @@ operator_args() {
 		q rollout status deployment/quartermaster-glusterfs --timeout=120s
 }
 
+# overlay NAMESPACE DEPLOYMENT: a copy of deploy/glusterfs for it, as its kustomization.yaml says; on one node
+overlay() {
+	mkdir -p "$work/deploy" && cp -r deploy/base "$work/deploy/" && cp -r deploy/glusterfs "$work/deploy/$2" &&
+		sed -i "s/^namespace: quartermaster$/namespace: $1/" "$work/deploy/$2/kustomization.yaml" &&
+		sed -i "s/name: quartermaster$/name: $1/" "$work/deploy/$2/namespace.yaml" &&
+		sed -i "s/\.quartermaster$/.$1/" "$work/deploy/$2/bindings.yaml" &&
+		sed -Ei "s/(deployment[:=] ?)glusterfs$/\1$2/; s/glusterfs-(ca|tls|operator-secrets)/$2-\1/g; s/name: quartermaster-glusterfs$/name: quartermaster-$2/; s/replicate:3/none/; s/replicas: 2/replicas: 1/" \
+			"$work/deploy/$2/operator.yaml" "$work/deploy/$2/secrets.yaml"
+}
+# Node 1 under a second address, so that two glusterds share its port; with a directory for disk
+address_2() { address 1 | sed 's/[0-9]*$/101/'; }
+second_address() { lab exec 1 ip addr replace "$(address_2)/24" dev eth0; }
+second_node() {
+	lab exec 1 mkdir -p "/var/lib/directory-$1"
+	kubectl create -f - <<-END
+		apiVersion: coreos.com/v1
+		kind: StorageNode
+		metadata: {name: second-node1, namespace: $1}
+		spec:
+		  type: glusterfs
+		  nodeSelector: {kubernetes.io/hostname: node1}
+		  storageNetwork: {ips: [$(address_2)]}
+		  directories: [/var/lib/directory-$1]
+	END
+}
+
 # Whatever state it is in. Finalizers go where nobody is left to take them off.
 cleanup() {
 	local n ns
@@ -96,6 +122,6 @@ cleanup() {
 	kubectl delete -f deploy/quartermaster-glusterfs.yaml --ignore-not-found --timeout=120s
 	for n in 1 2 3; do
 		lab exec "$n" bash -c 'grep -o "/var/lib/quartermaster/nodes/[^ ]*/bricks/[^ ]*" /proc/self/mountinfo | sort -u | xargs -r umount
-			rm -rf /var/lib/quartermaster /run/quartermaster'
+			rm -rf /var/lib/quartermaster /run/quartermaster /var/lib/directory-*'
 	done
 } > /dev/null 2>&1
