@@ -293,15 +293,18 @@ static void judge_emptied(struct verdict *v)
 
 	if (!leaving && !object_deleting(v->node) && !condition_get(v->conditions, "Emptied"))
 		return;
-	condition_set(v->conditions, "Emptied", !leaving,
-		      !leaving ? "Empty"
-		      : text   ? "Held"
-			       : "Moving",
+	const char *reason = !leaving ? "Empty" : text ? "Held" : "Moving";
+	bool was_held = streq(jstr(condition_get(v->conditions, "Emptied"), "reason"), "Held");
+	condition_set(v->conditions, "Emptied", !leaving, reason,
 		      !leaving ? "nothing waits to leave"
 		      : text   ? text
 			       : "its data is being copied elsewhere; the device is free when all "
 				 "copies are whole",
 		      jint(v->node, "metadata", "generation"), clock_wall_ms(v->s->r->clock));
+	if (streq(reason, "Held") && !was_held)
+		event_record(v->s->r->kube, &KIND_STORAGENODE, v->node, "quartermaster", true,
+			     object_deleting(v->node) ? "DeletionWaits" : "RemovalWaits", "%s",
+			     text);
 }
 
 /* Everything that we say about a node; the caller owns it. */

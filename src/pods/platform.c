@@ -165,6 +165,31 @@ static int change(struct pods *p, const json_t *have, const json_t *wanted, stru
 			  KUBE_PATCH_MERGE, patch, NULL, err);
 }
 
+static bool is_secure(const json_t *deployment)
+{
+	const json_t *container =
+		json_array_get(jget(deployment, "spec", "template", "spec", "containers"), 0);
+	const json_t *word;
+	size_t i;
+
+	json_array_foreach (json_object_get(container, "command"), i, word)
+		if (streq(json_string_value(word), "--secure"))
+			return true;
+	return false;
+}
+
+/* Rolled one at a time, the first storage pod would be cut off from all others. */
+static int refuse_tls_change(const json_t *have, const json_t *wanted, struct error *err)
+{
+	if (is_secure(have) == is_secure(wanted))
+		return 0;
+	return error_set(
+		err, EBUSY,
+		"--tls=%s: the storage pods run with TLS %s, and those with and without "
+		"it do not reach each other; set it back, or delete the StorageNodes first",
+		is_secure(wanted) ? "on" : "off", is_secure(have) ? "on" : "off");
+}
+
 /* 0: it is as it should be, or on its way; 1: it is to change, but not now. */
 static int ensure_workload(struct pods *p, const char *role, const json_t *node, const json_t *host,
 			   bool may_roll, struct error *err)
@@ -185,6 +210,9 @@ static int ensure_workload(struct pods *p, const char *role, const json_t *node,
 	if (streq(object_annotation(have, WORKLOAD_HASH), object_annotation(wanted, WORKLOAD_HASH)))
 		return 0;
 	if (streq(role, "storage")) {
+		rc = refuse_tls_change(have, wanted, err);
+		if (rc < 0)
+			return rc;
 		rc = may_roll ? others_are_up(p, name, err) : 0;
 		if (rc <= 0)
 			return rc < 0 ? rc : 1;
