@@ -277,4 +277,36 @@ check "its token expires: it is refused" expires
 check "the file has a new one: it acts on what it missed" rotates
 kill "$outside" && wait "$outside" 2> /dev/null
 outside=
+
+# ---- objects that make no sense
+
+absurd() {
+	local device
+	device=$(q get storagenode fault-1 -o jsonpath='{.spec.devices[0]}')
+	sed "s,WIRE,$wire,g; s,DEVICE,$device,g; s,NAME,$(printf 'a%.0s' {1..253})," tests/cluster/absurd.yaml
+}
+# told KIND NAMESPACE NAME: by a condition, or by an Event of ours
+told() {
+	kubectl -n "$2" get "$1" "$3" -o json | jq -e '[.status.conditions[]? | select((.type == "Quarantined" or .type == "Ambiguous") and .status == "True" or
+		(.type | IN("MachineFound", "AddressAccepted", "DevicesAccepted", "AgentReady")) and .status == "False") | .message | length > 0] | any' ||
+		kubectl -n "${2:-default}" get events -o json | jq -e --arg name "$3" '[.items[] | select(.involvedObject.name == $name and
+			.source.component == "quartermaster" and .type == "Warning")] | length > 0'
+}
+aside() { absurd | kubectl create -f -; }
+working() {
+	q get storagestatus glusterfs -o json | jq -e '.spec.status == "ONLINE"' &&
+		q get storagenodes -o json | jq -e '[.items[] | select(.metadata.name | startswith("fault-")) | .status.phase] == ["Ready", "Ready", "Ready"]' &&
+		q get storagepools glusterfs-1 glusterfs-2 -o json | jq -e '[.items[] | .status.phase == "Online" and (.spec.bricks | length) == 3 and .metadata.deletionTimestamp == null] == [true, true]'
+}
+put_away() { absurd | kubectl delete -f - --timeout=120s; }
+begin
+check "the API accepts absurd objects" aside
+while read -r kind ns name; do
+	check "$kind ${name:0:40}: is told why" wait_for 60 told "$kind" "$ns" "$name"
+done < <(absurd | kubectl create --dry-run=client -o json -f - | jq -rs '.[] | if .kind == "List" then .items[] else . end |
+	select(.kind | IN("StorageClass", "StorageStatus") | not) | [.kind, .metadata.namespace // "default", .metadata.name] | join(" ")')
+check "claims go on" goes_on
+check "the others are as they were" wait_for 60 working
+check "the absurd ones can be deleted" put_away
+check "no claim is lost, none is bound twice" settled 2
 plan
