@@ -120,7 +120,7 @@ goes_on() {
 is_bound() { [ "$(kubectl -n faults get pvc "$1" -o jsonpath='{.status.phase}')" = Bound ]; }
 
 # Claims, volumes and directories are the same set, on every node.
-directories() { lab exec "$1" find "/var/lib/quartermaster/nodes/$home.fault-$1" -regex '.*/subvol/../../pvc-[^/]*' -printf '%f\n' | sort; }
+directories() { lab exec "$1" find "/var/lib/quartermaster/nodes/$home.fault-$1" -type d -regex '.*/subvol/../../pvc-[^/]*' -printf '%f\n' | sort; }
 one_each() {
 	local n
 	kubectl -n faults get pvc -o json > "$out/claims" && kubectl get pv -l quartermaster.storage/deployment=glusterfs -o json > "$out/volumes" || return
