@@ -140,20 +140,19 @@ node_of() { q get pod "$1" -o jsonpath='{.spec.nodeName}' | tr -d -c 0-9; }
 operators() { q get pod -l quartermaster.storage/role=operator -o jsonpath='{.items[*].metadata.name}'; }
 # signal_pod POD SIGNAL: its operator's process
 pid_in() { lab exec "$1" bash -c 'for p in $(grep -lzx operator /proc/[0-9]*/cmdline); do
-	grep -qzx "HOSTNAME=$0" "${p%/*}/environ" && echo "${p//[^0-9]/}"; done' "$2"; }
-signal_pod() { local n; n=$(node_of "$1") && lab exec "$n" kill "-$2" "$(pid_in "$n" "$1")"; }
+	! grep -qszx "HOSTNAME=$0" "${p%/*}/environ" || echo "${p//[^0-9]/}"; done' "$2"; }
+signal_pod() { local n; n=$(node_of "$1") && lab exec "$n" bash -c 'date +%s.%N && kill "$@"' - "-$2" "$(pid_in "$n" "$1")" > "$out/when"; }
 another_leads() { local now; now=$(leader); [ -n "$now" ] && [ "$now" != "$1" ]; }
 # Killed, and gone for good: a pod in its place starts at once, where a container would wait ever longer.
 kill_leader() {
 	local pod
 	pod=$(leader)
-	date +%s.%N > "$out/killed"
 	signal_pod "$pod" KILL && q delete pod "$pod" --force --grace-period=0
 }
 seconds_to_take_over() {
 	local taken
 	taken=$(q get lease operator-glusterfs -o jsonpath='{.spec.acquireTime}')
-	echo "$(date -d "$taken" +%s.%N) $(cat "$out/killed")" | awk '{printf "%.1f", $1 - $2}'
+	echo "$(date -d "$taken" +%s.%N) $(cat "$out/when")" | awk '{printf "%.1f", $1 - $2}'
 }
 
 check "images" images
