@@ -501,14 +501,11 @@ static int finish_node(struct system *s, json_t *node)
 	return 0;
 }
 
-/* Nodes that could belong to several deployments: the first of them, by name, says so. */
+/* Nodes that could belong to several deployments: all of these say the same. */
 static int mark_ambiguous(struct system *s)
 {
 	size_t i;
 	json_t *o;
-	json_array_foreach (s->deployments, i, o)
-		if (strcmp(json_string_value(o), s->op->deployment) < 0)
-			return 0;
 	json_array_foreach (s->ambiguous, i, o) {
 		cleanup_json json_t *conditions = conditions_of(o);
 		if (!condition_set(conditions, "Ambiguous", true, "SeveralDeployments",

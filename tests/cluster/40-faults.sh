@@ -120,7 +120,7 @@ goes_on() {
 is_bound() { [ "$(kubectl -n faults get pvc "$1" -o jsonpath='{.status.phase}')" = Bound ]; }
 
 # Claims, volumes and directories are the same set, on every node.
-directories() { lab exec "$1" find "/var/lib/quartermaster/nodes/$home.fault-$1" -regex '.*/subvol/../../pvc-[^/]*' -printf '%f\n' | sort; }
+directories() { lab exec "$1" find "/var/lib/quartermaster/nodes/$home.fault-$1" -type d -regex '.*/subvol/../../pvc-[^/]*' -printf '%f\n' | sort; }
 one_each() {
 	local n
 	kubectl -n faults get pvc -o json > "$out/claims" && kubectl get pv -l quartermaster.storage/deployment=glusterfs -o json > "$out/volumes" || return
@@ -140,20 +140,19 @@ node_of() { q get pod "$1" -o jsonpath='{.spec.nodeName}' | tr -d -c 0-9; }
 operators() { q get pod -l quartermaster.storage/role=operator -o jsonpath='{.items[*].metadata.name}'; }
 # signal_pod POD SIGNAL: its operator's process
 pid_in() { lab exec "$1" bash -c 'for p in $(grep -lzx operator /proc/[0-9]*/cmdline); do
-	grep -qzx "HOSTNAME=$0" "${p%/*}/environ" && echo "${p//[^0-9]/}"; done' "$2"; }
-signal_pod() { local n; n=$(node_of "$1") && lab exec "$n" kill "-$2" "$(pid_in "$n" "$1")"; }
+	! grep -qszx "HOSTNAME=$0" "${p%/*}/environ" || echo "${p//[^0-9]/}"; done' "$2"; }
+signal_pod() { local n; n=$(node_of "$1") && lab exec "$n" bash -c 'date +%s.%N && kill "$@"' - "-$2" "$(pid_in "$n" "$1")" > "$out/when"; }
 another_leads() { local now; now=$(leader); [ -n "$now" ] && [ "$now" != "$1" ]; }
 # Killed, and gone for good: a pod in its place starts at once, where a container would wait ever longer.
 kill_leader() {
 	local pod
 	pod=$(leader)
-	date +%s.%N > "$out/killed"
 	signal_pod "$pod" KILL && q delete pod "$pod" --force --grace-period=0
 }
 seconds_to_take_over() {
 	local taken
 	taken=$(q get lease operator-glusterfs -o jsonpath='{.spec.acquireTime}')
-	echo "$(date -d "$taken" +%s.%N) $(cat "$out/killed")" | awk '{printf "%.1f", $1 - $2}'
+	echo "$(date -d "$taken" +%s.%N) $(cat "$out/when")" | awk '{printf "%.1f", $1 - $2}'
 }
 
 check "images" images
@@ -277,4 +276,36 @@ check "its token expires: it is refused" expires
 check "the file has a new one: it acts on what it missed" rotates
 kill "$outside" && wait "$outside" 2> /dev/null
 outside=
+
+# ---- objects that make no sense
+
+absurd() {
+	local device
+	device=$(q get storagenode fault-1 -o jsonpath='{.spec.devices[0]}')
+	sed "s,WIRE,$wire,g; s,DEVICE,$device,g; s,NAME,$(printf 'a%.0s' {1..253})," tests/cluster/absurd.yaml
+}
+# told KIND NAMESPACE NAME: by a condition, or by an Event of ours
+told() {
+	kubectl -n "$2" get "$1" "$3" -o json | jq -e '[.status.conditions[]? | select((.type == "Quarantined" or .type == "Ambiguous") and .status == "True" or
+		(.type | IN("MachineFound", "AddressAccepted", "DevicesAccepted", "AgentReady")) and .status == "False") | .message | length > 0] | any' ||
+		kubectl -n "${2:-default}" get events -o json | jq -e --arg name "$3" '[.items[] | select(.involvedObject.name == $name and
+			.source.component == "quartermaster" and .type == "Warning")] | length > 0'
+}
+aside() { absurd | kubectl create -f -; }
+working() {
+	q get storagestatus glusterfs -o json | jq -e '.spec.status == "ONLINE"' &&
+		q get storagenodes -o json | jq -e '[.items[] | select(.metadata.name | startswith("fault-")) | .status.phase] == ["Ready", "Ready", "Ready"]' &&
+		q get storagepools glusterfs-1 glusterfs-2 -o json | jq -e '[.items[] | .status.phase == "Online" and (.spec.bricks | length) == 3 and .metadata.deletionTimestamp == null] == [true, true]'
+}
+put_away() { absurd | kubectl delete -f - --timeout=120s; }
+begin
+check "the API accepts absurd objects" aside
+while read -r kind ns name; do
+	check "$kind ${name:0:40}: is told why" wait_for 60 told "$kind" "$ns" "$name"
+done < <(absurd | kubectl create --dry-run=client -o json -f - | jq -rs '.[] | if .kind == "List" then .items[] else . end |
+	select(.kind | IN("StorageClass", "StorageStatus") | not) | [.kind, .metadata.namespace // "default", .metadata.name] | join(" ")')
+check "claims go on" goes_on
+check "the others are as they were" wait_for 60 working
+check "the absurd ones can be deleted" put_away
+check "no claim is lost, none is bound twice" settled 2
 plan
