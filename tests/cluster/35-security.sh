@@ -90,7 +90,7 @@ own_authority() {
 mounts() {
 	jq -n --arg name "$1" --arg secret "$2" --arg secure "$3" --arg image "$image" --arg from "${4:-$(address 1)}" --arg pool "${5:-glusterfs-1}" '{apiVersion: "v1", kind: "Pod",
 		metadata: {name: $name}, spec: {restartPolicy: "Never", containers: [{name: "c", image: $image, command: ["sh", "-c",
-			"[ -z \($secure) ] || : > /var/lib/glusterd/secure-access; glusterfs --volfile-server=\($from) --volfile-id=\($pool) --log-level=WARNING /mnt/pool; mountpoint -q /mnt/pool && ls -d /mnt/pool/. || { cat /var/log/glusterfs/*; exit 1; }"],
+			"[ -z \($secure) ] || : > /var/lib/glusterd/secure-access; glusterfs --volfile-server=\($from) --volfile-id=\($pool) --log-level=WARNING /mnt/pool; findmnt -nt fuse.glusterfs /mnt/pool && ls -d /mnt/pool/. || { cat /var/log/glusterfs/*; exit 1; }"],
 			securityContext: {privileged: true}, volumeMounts: [{name: "lib", mountPath: "/var/lib/glusterd"},
 				{name: "log", mountPath: "/var/log/glusterfs"}, {name: "mnt", mountPath: "/mnt/pool"}]}],
 		volumes: [{name: "lib", emptyDir: {}}, {name: "log", emptyDir: {}}, {name: "mnt", emptyDir: {}}]}} |
