@@ -226,7 +226,7 @@ check "no claim is lost, none is bound twice" settled 2
 # ---- a watch cut in half
 
 # What the API server sends over the connections that are open now never arrives, and nobody is told.
-cut() {
+sever() {
 	local pod n pid ports
 	for pod in $(operators); do
 		n=$(node_of "$pod") && pid=$(pid_in "$n" "$pod") || return
@@ -242,9 +242,9 @@ mend() {
 		n=$(node_of "$pod") && lab exec "$n" nsenter -t "$(pid_in "$n" "$pod")" -n nft delete table inet cut
 	done
 }
-cut_and_on() { cut && goes_on 2; }
+severed() { sever && goes_on 2; }
 begin
-check "watches cut in half: operators notice by themselves" cut_and_on
+check "watches cut in half: operators notice by themselves" severed
 mend > /dev/null 2>&1
 check "no claim is lost, none is bound twice" settled 2
 
