@@ -37,6 +37,15 @@ static void say(struct work *w, bool warning, const char *reason, const char *me
 		     message);
 }
 
+/* The pool that was chosen for it. Anybody can write an annotation: what is no pool's name is none. */
+static const char *chosen_pool(const json_t *claim)
+{
+	const char *name = object_annotation(claim, QM_ANNOTATION_POOL);
+	size_t len = name ? strlen(name) : 0;
+
+	return len && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == len ? name : NULL;
+}
+
 /* ---- a claim that has to wait ------------------------------------------------------------------ */
 
 /* Says once why the claim stays Pending, on the claim itself and as an Event. */
@@ -156,7 +165,7 @@ static int record_choice(struct work *w, const char *pool)
 /* The pool of this claim's volume, chosen now or earlier: 0, or 1 where it has to wait. */
 static int claim_pool(struct work *w, json_t **ret)
 {
-	const char *chosen = object_annotation(w->claim, QM_ANNOTATION_POOL);
+	const char *chosen = chosen_pool(w->claim);
 	cleanup_free char *pool = NULL;
 	int rc;
 
@@ -233,7 +242,7 @@ static int make_volume(struct work *w, const json_t *pool)
 static int undo(struct work *w)
 {
 	cleanup_json json_t *pv = NULL, *pool = NULL;
-	const char *chosen = object_annotation(w->claim, QM_ANNOTATION_POOL);
+	const char *chosen = chosen_pool(w->claim);
 	int rc = op_get_live(w->r, &KIND_PV, NULL, w->volume, &pv);
 	if (rc < 0)
 		return rc;
@@ -309,7 +318,7 @@ static int answer_for_nobody(struct work *w)
 static bool is_ours(struct work *w)
 {
 	const char *class = jstr(w->claim, "spec", "storageClassName");
-	const char *chosen = object_annotation(w->claim, QM_ANNOTATION_POOL);
+	const char *chosen = chosen_pool(w->claim);
 
 	w->class = class ? reader_get(w->r->cache, &KIND_STORAGECLASS, NULL, class) : NULL;
 	if (w->class)

@@ -15,6 +15,7 @@ pki=${KUBECONFIG%/*}
 server=$(jq -r '.clusters[0].cluster.server' "$KUBECONFIG")
 wire=${server#https://}
 wire=${wire%.*}
+w=w-$$- # names of its claims begin so
 witness=
 outside=
 
@@ -92,9 +93,9 @@ testify() {
 	trap 'exit 0' TERM
 	while :; do
 		n=$((n + 1))
-		until make_claim "w-$n" || api -o /dev/null "$claims/w-$n"; do sleep .2; done
-		((n % 3)) || until api -o /dev/null -X DELETE "$claims/w-$((n - 2))"; do
-			api -o /dev/null "$server/readyz" && ! api -o /dev/null "$claims/w-$((n - 2))" && break
+		until make_claim "$w$n" || api -o /dev/null "$claims/$w$n"; do sleep .2; done
+		((n % 3)) || until api -o /dev/null -X DELETE "$claims/$w$((n - 2))"; do
+			api -o /dev/null "$server/readyz" && ! api -o /dev/null "$claims/$w$((n - 2))" && break
 			sleep .2
 		done
 		echo "$n" > "$out/made"
@@ -115,7 +116,7 @@ made() { cat "$out/made" 2> /dev/null || echo 0; }
 goes_on() {
 	local wanted=$(($(made) + ${1:-3}))
 	((wanted % 3 != 1)) || wanted=$((wanted + 1))
-	wait_for 60 is_bound "w-$wanted"
+	wait_for 60 is_bound "$w$wanted"
 }
 is_bound() { [ "$(kubectl -n faults get pvc "$1" -o jsonpath='{.status.phase}')" = Bound ]; }
 
@@ -225,7 +226,7 @@ check "no claim is lost, none is bound twice" settled 2
 # ---- a watch cut in half
 
 # What the API server sends over the connections that are open now never arrives, and nobody is told.
-cut() {
+sever() {
 	local pod n pid ports
 	for pod in $(operators); do
 		n=$(node_of "$pod") && pid=$(pid_in "$n" "$pod") || return
@@ -241,9 +242,9 @@ mend() {
 		n=$(node_of "$pod") && lab exec "$n" nsenter -t "$(pid_in "$n" "$pod")" -n nft delete table inet cut
 	done
 }
-cut_and_on() { cut && goes_on 2; }
+severed() { sever && goes_on 2; }
 begin
-check "watches cut in half: operators notice by themselves" cut_and_on
+check "watches cut in half: operators notice by themselves" severed
 mend > /dev/null 2>&1
 check "no claim is lost, none is bound twice" settled 2
 

@@ -226,6 +226,28 @@ static void class_of_nobody(void **state)
 	fixture_free(f);
 }
 
+/* An annotation as if a pool had been chosen for it, of a name that no pool can have. */
+static void absurd_choice(void **state)
+{
+	struct fixture *f = fixture_online();
+	for (int deleted = 0; deleted < 2; deleted++) {
+		const char *name = deleted ? "c2" : "c1";
+		add_claim(f, name, "gold", "1Gi");
+		patch(f, &KIND_PVC, name,
+		      json_pack("{s:{s:{s:s}, s:[s]}}", "metadata", "annotations",
+				QM_ANNOTATION_POOL, "../../x", "finalizers",
+				QM_FINALIZER_PROVISION));
+		if (deleted)
+			discard(f, &KIND_PVC, name);
+		settle(f);
+	}
+	cleanup_json json_t *c2 = get_claim(f, "c2");
+	assert_true(phase_is(f, &KIND_PVC, "c1", "Bound"));
+	assert_null(c2);
+	all_is_well(f);
+	fixture_free(f);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -233,6 +255,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(absurd_pools),	  cmocka_unit_test(name_is_taken),
 		cmocka_unit_test(refused_node),	  cmocka_unit_test(refused_pool),
 		cmocka_unit_test(absurd_volumes), cmocka_unit_test(class_of_nobody),
+		cmocka_unit_test(absurd_choice),
 	};
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
