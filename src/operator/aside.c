@@ -141,16 +141,6 @@ void aside_is_over(json_t *conditions, int64_t generation, int64_t now_ms)
 
 /* ---- StoragePools ------------------------------------------------------------------------------ */
 
-static json_t *pool_named(const struct system *s, const char *name)
-{
-	size_t i;
-	json_t *p;
-	json_array_foreach (s->pools, i, p)
-		if (streq(object_name(p), name))
-			return p;
-	return NULL;
-}
-
 static void pool_condition(struct system *s, json_t *pool, const char *why)
 {
 	cleanup_json json_t *list = conditions_of(pool), *newer = NULL;

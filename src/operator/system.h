@@ -48,6 +48,8 @@ int nodes_prepare(struct system *s);
 int nodes_finish(struct system *s);
 
 /* system_pool.c */
+/* Of this look's pools; NULL: none has that name. */
+json_t *pool_named(const struct system *s, const char *name);
 int pools_apply(struct system *s);
 /* object: pool's name to its number of volumes. New reference. */
 json_t *pools_volumes(const struct system *s);

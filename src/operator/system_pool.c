@@ -7,7 +7,7 @@
 
 #define REFUSED_AGAIN_MS 60000
 
-static json_t *pool_named(const struct system *s, const char *name)
+json_t *pool_named(const struct system *s, const char *name)
 {
 	size_t i;
 	json_t *p;
