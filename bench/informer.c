@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
@@ -260,8 +261,10 @@ int main(int argc, char **argv)
 	cleanup_with(kube_config_done) struct kube_config config = { 0 };
 	struct error err = ERROR_INIT;
 	struct kube *k = NULL;
-	int rc = kube_config_load(NULL, &config, &err);
+	int rc;
 
+	mallopt(M_ARENA_MAX, 2); /* as the operator has it */
+	rc = kube_config_load(NULL, &config, &err);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (rc == 0)
 		rc = kube_connect(&config, &k, &err);

@@ -350,18 +350,19 @@ static int look(struct looking *l)
 }
 
 /*
- * A node in maintenance leaves the lead to others, who can act; but once only, since there may be
- * none, unless it cannot act at all.
+ * A node that cannot act, since its glusterd does not run, leaves the lead to others. So does one in
+ * maintenance, but once only: there may be no other.
  */
 static void leave_lead(struct looking *l)
 {
 	struct agent_state *s = l->agent->state;
+	bool runs = jbool(s->report, "glusterd", "running");
 
-	if (!l->maintenance) {
+	if (runs && !l->maintenance) {
 		s->left_lead = false;
 		return;
 	}
-	if ((s->left_lead && jbool(s->report, "glusterd", "running")) || !l->agent->yield)
+	if ((runs && s->left_lead) || !l->agent->yield)
 		return;
 	s->left_lead = true;
 	if (agent_leads(l->agent, l->node))

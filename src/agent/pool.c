@@ -99,6 +99,8 @@ static int look(struct pool_work *w, bool exact)
 					.volume = w->have ? &w->volume : NULL,
 					.peers = &w->peers,
 					.address = jstr(w->node, "status", "plan", "address"),
+					.members = json_array_size(
+						jget(w->node, "status", "plan", "peers")),
 					.offline_ms = offline_ms,
 					.userdata = w };
 	return 0;

@@ -4,6 +4,8 @@
 #include "base/mem.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
 
 #define DEPTH_MAX 64
 
@@ -60,6 +62,66 @@ static int check_depth(const char *text, size_t len, struct error *err)
 		}
 	}
 	return 0;
+}
+
+/* Goes over a string, from its first quote to its last. */
+static size_t tame_string(char *text, size_t at, size_t len)
+{
+	for (at++; at < len && text[at] != '"'; at++) {
+		if (text[at] != '\\')
+			continue;
+		if (len - at > 5 && memcmp(text + at, "\\u0000", 6) == 0)
+			memcpy(text + at, "\\ufffd", 6);
+		at++;
+	}
+	return at;
+}
+
+/* Goes over a number to its last character. */
+static size_t tame_number(char *text, size_t at, size_t len)
+{
+	size_t end = at + (text[at] == '-'), digits = end;
+	char copy[24];
+
+	while (end < len && text[end] >= '0' && text[end] <= '9')
+		end++;
+	digits = end - digits;
+	if (end < len && text[end] && strchr(".eE", text[end])) {
+		while (end < len && text[end] && strchr("+-.eE0123456789", text[end]))
+			end++;
+		return end - 1;
+	}
+	if (digits < 19)
+		return end - 1;
+	(void)snprintf(copy, sizeof(copy), "%.*s", (int)(end - at < 21 ? end - at : 21), text + at);
+	errno = 0;
+	(void)strtoll(copy, NULL, 10);
+	if (errno == ERANGE)
+		memcpy(text + end - 2, "e2", 2); /* as large, and as long */
+	return end - 1;
+}
+
+void json_tame(char *text, size_t len)
+{
+	int depth = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		size_t from = i;
+		char c = text[i];
+		bool closes = c == '}' || c == ']', opens = c == '{' || c == '[';
+
+		depth += opens;
+		/* the brackets of the deepest level stay, nothing stays within */
+		bool drop = depth > DEPTH_MAX || (depth == DEPTH_MAX && !opens && !closes);
+
+		depth -= closes;
+		if (c == '"')
+			i = tame_string(text, i, len);
+		else if (c == '-' || (c >= '0' && c <= '9'))
+			i = tame_number(text, i, len);
+		if (drop)
+			memset(text + from, ' ', (i < len ? i + 1 : len) - from);
+	}
 }
 
 int json_parse(const char *text, size_t len, json_t **ret, struct error *err)

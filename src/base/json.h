@@ -24,6 +24,12 @@ int jset_path(json_t *o, json_t *value, const char *const *keys);
 
 /* Text to value; at most 64 levels deep, no duplicate keys. The error names line and column. */
 int json_parse(const char *text, size_t len, json_t **ret, struct error *err);
+/*
+ * Changes JSON text in place, so that json_parse takes what another program may hold though ours has no use for
+ * it: an integer of more than 64 bits becomes a real, a NUL character U+FFFD, and what is nested deeper than 64
+ * levels is left out. For answers of an API server, where one such object would hide all others of its list.
+ */
+void json_tame(char *text, size_t len);
 /* Compact text, keys in the order in which they stand; the caller frees it. */
 char *json_text(const json_t *o);
 char *json_text_pretty(const json_t *o);

@@ -114,6 +114,7 @@ static int exchange(struct kube_http *h, const struct request *r, int timeout_ms
 	if (rc < 0)
 		return lost(h, rc, &why, r->what, t, err);
 	if (answer.status >= 200 && answer.status < 300) {
+		json_tame(answer.body.data, answer.body.len);
 		rc = json_parse(answer.body.data ? answer.body.data : "", answer.body.len, ret,
 				err);
 		return rc < 0 ? error_set(err, EAGAIN,

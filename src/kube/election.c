@@ -59,6 +59,9 @@ json_t *lease_step(const json_t *lease, const char *ns, const char *name, const 
 			  ret_held);
 }
 
+/* A lease that another holds is looked at this long after it would run out: not a whole round later. */
+#define EXPIRED_MS 50
+
 /* ---- taking part ----------------------------------------------------------------------------------- */
 
 static int64_t hold_ms(const struct election *e)
@@ -152,7 +155,10 @@ int64_t election_wait_ms(const struct election *e, int rc, int64_t mono_ms)
 
 	if (rc < 0)
 		wait /= 5;
-	return lost > 0 && lost < wait ? lost : wait; /* never past the moment of loss */
+	else if (!e->renewed_ms && e->seen)
+		lost = e->seen_ms + (int64_t)e->duration_s * 1000 + EXPIRED_MS - mono_ms;
+	return lost > 0 && lost < wait ? lost
+				       : wait; /* never past the moment of loss, ours or theirs */
 }
 
 void election_give_up(struct election *e)

@@ -27,8 +27,10 @@ static int deliver(struct list_items *l, int (*fn)(json_t *object, void *userdat
 		   struct error *err)
 {
 	cleanup_json json_t *object = NULL;
-	int rc = json_parse(l->item.data, l->item.len, &object, NULL);
+	int rc;
 
+	json_tame(l->item.data, l->item.len);
+	rc = json_parse(l->item.data, l->item.len, &object, NULL);
 	if (rc < 0)
 		return not_a_list(err);
 	/* nobody needs it, and it is often the larger half */

@@ -23,12 +23,15 @@ static int event_type(const char *text, enum kube_event_type *ret)
 	return -EPROTO;
 }
 
-static int parse_line(const char *line, size_t len, struct kube_event *ret, struct error *err)
+static int parse_line(char *line, size_t len, struct kube_event *ret, struct error *err)
 {
 	cleanup_json json_t *event = NULL;
 	const char *type, *message;
 	json_t *object;
-	int rc = json_parse(line, len, &event, NULL);
+	int rc;
+
+	json_tame(line, len);
+	rc = json_parse(line, len, &event, NULL);
 
 	if (rc < 0)
 		return error_set(err, EPROTO, "a watch brought a line that is not JSON");
@@ -42,6 +45,8 @@ static int parse_line(const char *line, size_t len, struct kube_event *ret, stru
 	}
 	if (!json_is_object(object) || event_type(type, &ret->type) < 0)
 		return error_set(err, EPROTO, "a watch brought an event of unknown type");
+	/* nobody needs it, and it is often the larger half */
+	json_object_del(json_object_get(object, "metadata"), "managedFields");
 	ret->object = json_incref(object);
 	return 1;
 }

@@ -5,6 +5,7 @@
 #include "operator/op.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 /*
  * From a claim to a volume. Every step can be the last before a crash, so each leaves behind what
@@ -34,6 +35,15 @@ static void say(struct work *w, bool warning, const char *reason, const char *me
 {
 	event_record(w->r->kube, &KIND_PVC, w->claim, "quartermaster", warning, reason, "%s",
 		     message);
+}
+
+/* The pool that was chosen for it. Anybody can write an annotation: what is no pool's name is none. */
+static const char *chosen_pool(const json_t *claim)
+{
+	const char *name = object_annotation(claim, QM_ANNOTATION_POOL);
+	size_t len = name ? strlen(name) : 0;
+
+	return len && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == len ? name : NULL;
 }
 
 /* ---- a claim that has to wait ------------------------------------------------------------------ */
@@ -109,7 +119,8 @@ static int add_offer(const json_t *pool, void *userdata)
 	    capacity <= 0)
 		return 0;
 	o->items = xrealloc(o->items, (o->count + 1) * sizeof(*o->items));
-	o->items[o->count++].limit = (int64_t)((double)capacity * o->op->overcommit);
+	double limit = (double)capacity * o->op->overcommit;
+	o->items[o->count++].limit = limit < 0x1p62 ? (int64_t)limit : INT64_MAX / 2;
 	strv_add(&o->names, object_name(pool));
 	return 0;
 }
@@ -154,7 +165,7 @@ static int record_choice(struct work *w, const char *pool)
 /* The pool of this claim's volume, chosen now or earlier: 0, or 1 where it has to wait. */
 static int claim_pool(struct work *w, json_t **ret)
 {
-	const char *chosen = object_annotation(w->claim, QM_ANNOTATION_POOL);
+	const char *chosen = chosen_pool(w->claim);
 	cleanup_free char *pool = NULL;
 	int rc;
 
@@ -231,7 +242,7 @@ static int make_volume(struct work *w, const json_t *pool)
 static int undo(struct work *w)
 {
 	cleanup_json json_t *pv = NULL, *pool = NULL;
-	const char *chosen = object_annotation(w->claim, QM_ANNOTATION_POOL);
+	const char *chosen = chosen_pool(w->claim);
 	int rc = op_get_live(w->r, &KIND_PV, NULL, w->volume, &pv);
 	if (rc < 0)
 		return rc;
@@ -264,11 +275,50 @@ static bool class_is_ours(const struct operator* op, const json_t *class)
 	       (!ns || streq(ns, op->ns));
 }
 
+struct roll { /* of the deployments in our namespace */
+	const char *wanted;
+	char first[254];
+	bool there;
+};
+
+static int call_roll(const json_t *status, void *userdata)
+{
+	struct roll *roll = userdata;
+	const char *name = object_name(status);
+
+	roll->there = roll->there || streq(name, roll->wanted);
+	if (!*roll->first || strcmp(name, roll->first) < 0)
+		snprintf(roll->first, sizeof(roll->first), "%s", name);
+	return 0;
+}
+
+/*
+ * A class of ours, but of a deployment that our namespace does not have: nobody will ever answer. The
+ * first of the deployments that are there says so.
+ */
+static int answer_for_nobody(struct work *w)
+{
+	const char *ns = jstr(w->class, "parameters", "namespace");
+	struct roll roll = { .wanted = jstr(w->class, "parameters", "deployment") };
+
+	if (!streq(jstr(w->class, "provisioner"), QM_DRIVER) ||
+	    (ns ? !streq(ns, w->op->ns) : roll.wanted != NULL) || object_deleting(w->claim))
+		return 0;
+	reader_each(w->r->cache, &KIND_STORAGESTATUS, w->op->ns, call_roll, &roll);
+	if (roll.there || !streq(roll.first, w->op->deployment) || !op_leads(w->r, NULL))
+		return 0;
+	cleanup_free char *message = xasprintf(
+		"StorageClass %s refers to deployment %s in namespace %s, which is not there; name "
+		"another class",
+		object_name(w->class), roll.wanted ? roll.wanted : "(none)", w->op->ns);
+	return keep_waiting(w, message, WAIT_AGAIN_MS);
+}
+
 /* Ours by its class, or (the class may be gone since) because we began to work on it. */
 static bool is_ours(struct work *w)
 {
 	const char *class = jstr(w->claim, "spec", "storageClassName");
-	const char *chosen = object_annotation(w->claim, QM_ANNOTATION_POOL);
+	const char *chosen = chosen_pool(w->claim);
 
 	w->class = class ? reader_get(w->r->cache, &KIND_STORAGECLASS, NULL, class) : NULL;
 	if (w->class)
@@ -323,7 +373,7 @@ static int work_on(struct work *w)
 		/* its class may come and be ours, or a person's volume may come that it can be bound to */
 		if (!bound && (!w->class || w->op->binder))
 			ledger_wait(w->op->ledger, w->key);
-		return 0;
+		return !bound && w->class ? answer_for_nobody(w) : 0;
 	}
 	if ((bound || object_deleting(w->claim)) && !held)
 		return 0;

@@ -10,9 +10,12 @@
 
 #define LOAD_AGAIN_MS 20
 
+/* Sums of sizes that people state, each of which may be as large as a number can be. */
+__extension__ typedef __int128 sum_t;
+
 struct account {
 	char *pool; /* first: struct keyed */
-	int64_t promised;
+	sum_t promised;
 	int count;
 	bool closed;
 };
@@ -128,7 +131,7 @@ static int load_volume(json_t *pv, void *userdata)
 	struct loading *x = userdata;
 	const char *pool = object_label(pv, QM_LABEL_POOL);
 	cleanup_free char *key = pv_claim_key(pv);
-	if (pool && pv_is_ours(x->op, pv))
+	if (pool && pv_is_ours(x->op, pv) && pv_makes_sense(pv))
 		put(&x->fresh, object_name(pv), pool, pv_bytes(pv), key)->made = true;
 	return 0;
 }
@@ -304,7 +307,8 @@ int ledger_reserve(struct ledger *l, const char *volume, const char *claim, int6
 	}
 	for (size_t i = 0; i < count; i++) {
 		const struct account *a = account_of(l, offers[i].pool);
-		int64_t left = offers[i].limit - a->promised;
+		sum_t over = a->promised < offers[i].limit ? a->promised : offers[i].limit;
+		int64_t left = offers[i].limit - (int64_t)over;
 		if (a->closed || left <= 0)
 			continue;
 		if (left > most || (left == most && best && strcmp(offers[i].pool, best) < 0)) {
@@ -325,7 +329,7 @@ int ledger_reserve(struct ledger *l, const char *volume, const char *claim, int6
 
 int64_t ledger_promised(struct ledger *l, const char *pool)
 {
-	int64_t sum = 0;
+	sum_t sum = 0;
 	pthread_mutex_lock(&l->lock);
 	for (size_t i = 0; i < l->accounts.count; i++) {
 		const struct account *a = l->accounts.items[i];
@@ -333,7 +337,7 @@ int64_t ledger_promised(struct ledger *l, const char *pool)
 			sum += a->promised;
 	}
 	pthread_mutex_unlock(&l->lock);
-	return sum;
+	return sum < INT64_MAX ? (int64_t)sum : INT64_MAX;
 }
 
 int ledger_count(struct ledger *l, const char *pool)

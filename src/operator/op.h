@@ -25,6 +25,12 @@ int op_drop_finalizer(struct reconcile *r, const struct kind *kind, const json_t
 json_t *finalizers_with(const json_t *object, const char *finalizer);
 json_t *finalizers_without(const json_t *object, const char *finalizer);
 
+/*
+ * Whether a failure is of that one object (refused as it is, or too large), as opposed to one of the
+ * API or of our view of it: then everything else can go on.
+ */
+bool op_is_of_object(int rc);
+
 /* 0 and the object, 1 and NULL where it is not there, or -errno in r->error. Asks the API itself. */
 int op_get_live(struct reconcile *r, const struct kind *kind, const char *ns, const char *name,
 		json_t **ret);
@@ -53,6 +59,8 @@ void pool_access(const json_t *pool, struct pool_access *ret);
 
 /* ---- volumes (pv.c) --------------------------------------------------------------------------- */
 bool pv_is_ours(const struct operator* op, const json_t *pv);
+/* Whether its handle is the one that a volume of that name and pool has; if not, nothing of it is touched. */
+bool pv_makes_sense(const json_t *pv);
 /* Whether its claimRef names one claim, by uid. */
 bool pv_is_taken(const json_t *pv);
 /* "pvc-<uid>" of the claim; caller frees. */

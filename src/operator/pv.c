@@ -9,6 +9,19 @@ bool pv_is_ours(const struct operator* op, const json_t *pv)
 	       streq(object_label(pv, QM_LABEL_DEPLOYMENT), op->deployment);
 }
 
+static char *handle_of(const char *pool, const char *name)
+{
+	return xasprintf("v1.%s.d.%s", pool, name);
+}
+
+bool pv_makes_sense(const json_t *pv)
+{
+	const char *pool = object_label(pv, QM_LABEL_POOL);
+	cleanup_free char *handle = handle_of(pool ? pool : "", object_name(pv));
+
+	return pool && streq(jstr(pv, "spec", "csi", "volumeHandle"), handle);
+}
+
 bool pv_is_taken(const json_t *pv)
 {
 	const char *uid = jstr(pv, "spec", "claimRef", "uid");
@@ -90,7 +103,7 @@ json_t *pv_new(const struct operator* op, const json_t *claim, const json_t *cla
 {
 	char size[QUANTITY_TEXT_MAX];
 	cleanup_free char *name = pv_name(claim);
-	cleanup_free char *handle = xasprintf("v1.%s.d.%s", object_name(pool), name);
+	cleanup_free char *handle = handle_of(object_name(pool), name);
 	const char *policy = jstr(class, "reclaimPolicy");
 
 	json_t *spec = json_pack(

@@ -56,6 +56,8 @@ static int connect_api(struct process *p, const struct operator_options *o, stru
 	free(p->config.manager);
 	p->config.manager = xstrdup("quartermaster-operator");
 	rc = kube_connect(&p->config, &p->kube, err);
+	/* a renewal that hangs on a dead connection must not outlast the lease */
+	p->config.timeout_ms = LEASE_S * 1000 / 2;
 	return rc < 0 ? rc : kube_connect(&p->config, &p->lease_kube, err);
 }
 

@@ -77,6 +77,7 @@ char *findings_text(const struct system *s, const char *node, const char *const 
 struct memory {
 	struct keyed nodes;
 	int lost;
+	json_t *refused;
 };
 
 int memory_lost(const struct memory *m)
@@ -91,7 +92,14 @@ void memory_set_lost(struct memory *m, int count)
 
 struct memory *memory_new(void)
 {
-	return xcalloc(1, sizeof(struct memory));
+	struct memory *m = xcalloc(1, sizeof(*m));
+	m->refused = json_object();
+	return m;
+}
+
+json_t *memory_refused(struct memory *m)
+{
+	return m->refused;
 }
 
 void memory_free(struct memory *m)
@@ -105,6 +113,7 @@ void memory_free(struct memory *m)
 		free(n);
 	}
 	keyed_done(&m->nodes);
+	json_decref(m->refused);
 	free(m);
 }
 
@@ -165,15 +174,18 @@ static int read_nodes(struct system *s)
 
 static int read_pool(json_t *o, void *userdata)
 {
-	part_add_pool(userdata, o);
+	struct system *s = userdata;
+
+	if (pool_is_ours(s->op, o))
+		part_add_pool(s, o);
+	else
+		json_array_append_new(s->foreign_pools, json_string(object_name(o)));
 	return 0;
 }
 
 static int read_pools(struct system *s)
 {
-	cleanup_free char *labels = xasprintf(QM_LABEL_DEPLOYMENT "=%s", s->op->deployment);
-	struct kube_selector ours = { .labels = labels };
-	return kube_list_each(s->r->kube, &KIND_STORAGEPOOL, s->op->ns, &ours, read_pool, s, NULL,
+	return kube_list_each(s->r->kube, &KIND_STORAGEPOOL, s->op->ns, NULL, read_pool, s, NULL,
 			      &s->r->error);
 }
 
@@ -208,6 +220,7 @@ static int system_reconcile(struct reconcile *r, const char *key)
 	parts_init(&s.parts, s.op->deployment);
 	s.ambiguous = json_array();
 	s.deployments = json_array();
+	s.foreign_pools = json_array();
 	s.phases = json_object();
 	s.problems = json_array();
 	int rc = look(&s);
@@ -219,6 +232,7 @@ static int system_reconcile(struct reconcile *r, const char *key)
 	json_decref(s.ambiguous);
 	json_decref(s.deployments);
 	json_decref(s.pools);
+	json_decref(s.foreign_pools);
 	json_decref(s.phases);
 	json_decref(s.renewals);
 	json_decref(s.problems);

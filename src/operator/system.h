@@ -24,6 +24,7 @@ struct system {
 	json_t *ambiguous; /* array: those of which nobody knows whose they are */
 	json_t *deployments; /* array: names of all deployments of this type in the namespace */
 	json_t *pools; /* array: StoragePools */
+	json_t *foreign_pools; /* array: names of other StoragePools in the namespace */
 	struct plan_output plan;
 	bool fenced; /* status_fence has written */
 	int sought; /* machines that were asked for though the answer stands in the status */
@@ -41,6 +42,17 @@ json_t *merge_diff(const json_t *have, const json_t *wanted);
 /* The findings about one node as text, those with one of the reasons (ended by NULL); caller frees, NULL: none. */
 char *findings_text(const struct system *s, const char *node, const char *const *reasons);
 
+/*
+ * aside.c: what makes no sense is set aside. node_set_aside takes the node at that index out of the
+ * look and says why; false: it has bricks, so it stays.
+ */
+int nodes_set_aside(struct system *s);
+bool node_set_aside(struct system *s, size_t index, const char *why);
+/* The condition of a node that was set aside and now is not. */
+void aside_is_over(json_t *conditions, int64_t generation, int64_t now_ms);
+/* After planning: pools that the plan leaves alone get their condition. */
+void pools_say_aside(struct system *s);
+
 /* system_part.c: keeps what was read, and looks at one part after the other. */
 void part_add_node(struct system *s, json_t *node);
 void part_add_pool(struct system *s, json_t *pool);
@@ -53,6 +65,8 @@ int nodes_finish(struct system *s);
 int nodes_end(struct system *s);
 
 /* system_pool.c */
+/* Of this look's pools; NULL: none has that name. */
+json_t *pool_named(const struct system *s, const char *name);
 int pools_apply(struct system *s);
 /* object: pool's name to its number of volumes. New reference. */
 json_t *pools_volumes(const struct system *s);
@@ -92,3 +106,5 @@ struct node_memory {
 int memory_lost(const struct memory *m);
 void memory_set_lost(struct memory *m, int count);
 struct node_memory *memory_node(struct memory *m, const char *uid);
+/* object: pool's name to what the API refused of it: {spec, at, why} */
+json_t *memory_refused(struct memory *m);

@@ -42,7 +42,9 @@ static int say_waiting(struct system *s, const char *why)
 int deployment_end(struct system *s)
 {
 	if (!object_deleting(s->status)) {
-		if (object_has_finalizer(s->status, QM_FINALIZER_DEPLOYMENT))
+		/* without a node there is nothing to hold: it must not keep its namespace from going */
+		if (object_has_finalizer(s->status, QM_FINALIZER_DEPLOYMENT) ||
+		    (!json_array_size(s->nodes) && !json_array_size(s->pools)))
 			return 0;
 		return status_patch(s, NULL,
 				    json_pack("{s:{s:o}}", "metadata", "finalizers",

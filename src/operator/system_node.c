@@ -90,10 +90,15 @@ int nodes_prepare(struct system *s)
 	size_t i;
 	json_t *node;
 
-	json_array_foreach (s->nodes, i, node) {
-		int rc = adopt(s, node);
-		if (rc < 0)
+	for (i = 0; i < json_array_size(s->nodes);) {
+		int rc = adopt(s, json_array_get(s->nodes, i));
+		if (rc < 0 && !op_is_of_object(rc))
 			return rc;
+		if (rc == 0 || !node_set_aside(s, i, error_text(&s->r->error, rc)))
+			i++;
+		s->r->error = ERROR_INIT;
+	}
+	json_array_foreach (s->nodes, i, node) {
 		if (jget(node, "status", "phase"))
 			json_object_set(s->phases, object_name(node),
 					jget(node, "status", "phase"));
@@ -314,15 +319,18 @@ static void judge_emptied(struct verdict *v)
 
 	if (!leaving && !object_deleting(v->node) && !condition_get(v->conditions, "Emptied"))
 		return;
-	condition_set(v->conditions, "Emptied", !leaving,
-		      !leaving ? "Empty"
-		      : text   ? "Held"
-			       : "Moving",
+	const char *reason = !leaving ? "Empty" : text ? "Held" : "Moving";
+	bool was_held = streq(jstr(condition_get(v->conditions, "Emptied"), "reason"), "Held");
+	condition_set(v->conditions, "Emptied", !leaving, reason,
 		      !leaving ? "nothing waits to leave"
 		      : text   ? text
 			       : "its data is being copied elsewhere; the device is free when all "
 				 "copies are whole",
 		      jint(v->node, "metadata", "generation"), clock_wall_ms(v->s->r->clock));
+	if (streq(reason, "Held") && !was_held)
+		event_record(v->s->r->kube, &KIND_STORAGENODE, v->node, "quartermaster", true,
+			     object_deleting(v->node) ? "DeletionWaits" : "RemovalWaits", "%s",
+			     text);
 }
 
 /* Everything that we say about a node; the caller owns it. */
@@ -337,6 +345,8 @@ static json_t *wanted_status(struct verdict *v)
 	condition_unless(v, "DevicesAccepted", devices, "Refused");
 	judge_agent(v);
 	judge_emptied(v);
+	aside_is_over(v->conditions, jint(v->node, "metadata", "generation"),
+		      clock_wall_ms(v->s->r->clock));
 	return json_pack("{s:I, s:s*, s:s*, s:s, s:O, s:O, s:o}", "observedGeneration",
 			 (json_int_t)jint(v->node, "metadata", "generation"), "nodeName",
 			 v->machine, "address", jstr(v->plan, "address"), "phase", phase_of(v),
@@ -517,14 +527,11 @@ static int finish_node(struct system *s, json_t *node)
 	return 0;
 }
 
-/* Nodes that could belong to several deployments: the first of them, by name, says so. */
+/* Nodes that could belong to several deployments: all of these say the same. */
 static int mark_ambiguous(struct system *s)
 {
 	size_t i;
 	json_t *o;
-	json_array_foreach (s->deployments, i, o)
-		if (strcmp(json_string_value(o), s->op->deployment) < 0)
-			return 0;
 	json_array_foreach (s->ambiguous, i, o) {
 		cleanup_json json_t *conditions = conditions_of(o);
 		if (!condition_set(conditions, "Ambiguous", true, "SeveralDeployments",
@@ -534,9 +541,23 @@ static int mark_ambiguous(struct system *s)
 			continue;
 		int rc = op_patch(s->r, &KIND_STORAGENODE, o, "status",
 				  json_pack("{s:{s:O}}", "status", "conditions", conditions), NULL);
-		if (rc < 0 && rc != -ENOENT)
+		if (rc < 0 && rc != -ENOENT && !op_is_of_object(rc))
 			return rc;
 	}
+	return 0;
+}
+
+/* What is wrong with one node alone stays with it. */
+static int finish_or_say(struct system *s, json_t *node)
+{
+	int rc = finish_node(s, node);
+
+	if (rc == 0 || !op_is_of_object(rc))
+		return rc;
+	system_problem(s, "node %s: %s", object_name(node), error_text(&s->r->error, rc));
+	event_record(s->r->kube, &KIND_STORAGENODE, node, "quartermaster", true, "Refused", "%s",
+		     error_text(&s->r->error, rc));
+	s->r->error = ERROR_INIT;
 	return 0;
 }
 
@@ -548,7 +569,7 @@ int nodes_finish(struct system *s)
 
 	for (i = 0; rc == 0 && i < json_array_size(s->nodes); i++) {
 		node = json_array_get(s->nodes, i);
-		rc = finish_node(s, node);
+		rc = finish_or_say(s, node);
 	}
 	json_array_foreach (s->nodes, i, node) {
 		const char *phase = jstr(node, "status", "phase");

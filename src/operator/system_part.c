@@ -79,6 +79,7 @@ static int make_plan(struct system *s)
 		.overcommit = s->op->overcommit,
 		.nodes = s->nodes,
 		.pools = s->pools,
+		.foreign_pools = s->foreign_pools,
 		.volumes = volumes,
 		.last_number = s->last_number,
 		.epoch = s->epoch,
@@ -117,8 +118,8 @@ static void part_unload(struct system *s, json_t *nodes, json_t *pools)
 
 static int part_look(struct system *s)
 {
-	int (*const steps[])(struct system *) = { nodes_prepare, make_plan, pools_apply,
-						  nodes_finish };
+	int (*const steps[])(struct system *) = { nodes_set_aside, nodes_prepare, make_plan,
+						  pools_apply, nodes_finish };
 	int rc = 0;
 
 	for (size_t i = 0; rc == 0 && i < ARRAY_SIZE(steps); i++)

@@ -5,7 +5,9 @@
 
 #include <errno.h>
 
-static json_t *pool_named(const struct system *s, const char *name)
+#define REFUSED_AGAIN_MS 60000
+
+json_t *pool_named(const struct system *s, const char *name)
 {
 	size_t i;
 	json_t *p;
@@ -168,6 +170,83 @@ static int finish_deletion(struct system *s, const json_t *pool)
 	return op_drop_finalizer(s->r, &KIND_STORAGEPOOL, pool, QM_FINALIZER_POOL);
 }
 
+/* ---- one pool's failure stays with it ---------------------------------------------------------- */
+
+static bool names_pool(const json_t *plan, const char *pool)
+{
+	size_t i;
+	json_t *b;
+	json_array_foreach (jget(plan, "bricks"), i, b)
+		if (streq(jstr(b, "pool"), pool))
+			return true;
+	return false;
+}
+
+/* Nodes are not told of what could not be written: they keep their plan, or get one without it. */
+static void take_out_of_plans(struct system *s, const char *pool)
+{
+	size_t i, k;
+	json_t *node, *b;
+
+	json_array_foreach (s->nodes, i, node) {
+		json_t *plan = jget(s->plan.node_plans, object_name(node)),
+		       *old = jget(node, "status", "plan");
+		if (!names_pool(plan, pool) && !names_pool(old, pool))
+			continue;
+		if (old) {
+			json_object_set(s->plan.node_plans, object_name(node), old);
+			continue;
+		}
+		json_t *rest = json_array();
+		json_array_foreach (jget(plan, "bricks"), k, b)
+			if (!streq(jstr(b, "pool"), pool))
+				json_array_append(rest, b);
+		json_object_set_new(plan, "bricks", rest);
+	}
+}
+
+static int stays_with_it(struct system *s, const char *pool, int rc)
+{
+	if (rc >= 0 || !op_is_of_object(rc))
+		return rc;
+	system_problem(s, "pool %s: %s", pool, error_text(&s->r->error, rc));
+	take_out_of_plans(s, pool);
+	return 0;
+}
+
+/* What was refused is tried again only now and then: the fence of each attempt would bring us here at once. */
+static bool refused_lately(struct system *s, const json_t *p)
+{
+	const json_t *was = jget(memory_refused(s->op->memory), jstr(p, "name"));
+	int64_t age = clock_mono_ms(s->r->clock) - jint(was, "at");
+
+	if (!was || age >= REFUSED_AGAIN_MS || !json_equal(jget(was, "spec"), jget(p, "spec")))
+		return false;
+	system_problem(s, "pool %s: %s", jstr(p, "name"), jstr(was, "why"));
+	take_out_of_plans(s, jstr(p, "name"));
+	return true;
+}
+
+static int carry_out(struct system *s, const json_t *p,
+		     int (*action)(struct system *s, const json_t *p))
+{
+	json_t *refused = memory_refused(s->op->memory);
+
+	if (refused_lately(s, p))
+		return 0;
+	int rc = action(s, p);
+	json_object_del(refused, jstr(p, "name"));
+	if (op_is_of_object(rc))
+		json_object_set_new(refused, jstr(p, "name"),
+				    json_pack("{s:O, s:I, s:s}", "spec", jget(p, "spec"), "at",
+					      (json_int_t)clock_mono_ms(s->r->clock), "why",
+					      error_text(&s->r->error, rc)));
+	rc = stays_with_it(s, jstr(p, "name"), rc);
+	if (rc == 0)
+		s->r->error = ERROR_INIT;
+	return rc;
+}
+
 int pools_apply(struct system *s)
 {
 	static const struct {
@@ -179,6 +258,7 @@ int pools_apply(struct system *s)
 	size_t i;
 	json_t *p;
 
+	pools_say_aside(s);
 	/* closed by an attempt to delete it that came to nothing, or as one of the same name that is gone */
 	json_array_foreach (s->pools, i, p)
 		if (!object_deleting(p))
@@ -186,7 +266,7 @@ int pools_apply(struct system *s)
 	json_array_foreach (s->plan.pools, i, p) {
 		for (size_t k = 0; k < ARRAY_SIZE(actions); k++) {
 			int rc = streq(jstr(p, "action"), actions[k].action)
-					 ? actions[k].carry_out(s, p)
+					 ? carry_out(s, p, actions[k].carry_out)
 					 : 0;
 			if (rc < 0)
 				return rc;
@@ -194,7 +274,7 @@ int pools_apply(struct system *s)
 	}
 	json_array_foreach (s->pools, i, p) {
 		int rc = object_deleting(p) ? finish_deletion(s, p) : 0;
-		if (rc < 0)
+		if (stays_with_it(s, object_name(p), rc) < 0)
 			return rc;
 	}
 	return 0;

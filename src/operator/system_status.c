@@ -25,11 +25,17 @@ int status_get(struct system *s)
 		rc = create_status(s);
 	if (rc < 0)
 		return rc;
-	if (!streq(jstr(s->status, "spec", "type"), s->op->type))
+	if (!streq(jstr(s->status, "spec", "type"), s->op->type)) {
+		event_record(s->r->kube, &KIND_STORAGESTATUS, s->status, "quartermaster", true,
+			     "Quarantined",
+			     "it is of type %s, but the deployment of this name is of type %s: "
+			     "delete it, or give the deployment another name",
+			     jstr(s->status, "spec", "type"), s->op->type);
 		return error_set(&s->r->error, EINVAL,
 				 "StorageStatus %s/%s is there, for type %s; give this deployment "
 				 "another name",
 				 s->op->ns, s->op->deployment, jstr(s->status, "spec", "type"));
+	}
 	return 0;
 }
 
@@ -161,7 +167,8 @@ void status_findings(struct system *s)
 {
 	static const char *const worth[] = { "NoAddress", "AddressConflict", "AddressChanged",
 					     "Refused",	  "Missing",	     "Failed",
-					     "Held",	  "Conflict",	     NULL };
+					     "Held",	  "Conflict",	     "Odd",
+					     NULL };
 	size_t i, k;
 	json_t *f;
 	json_array_foreach (s->plan.findings, i, f)
@@ -227,6 +234,13 @@ static json_t *conditions(struct system *s, int serves, char **ret_message)
 	return list;
 }
 
+/* What is reported may be anything. */
+static json_int_t plus(json_int_t sum, int64_t bytes)
+{
+	json_int_t more;
+	return __builtin_add_overflow(sum, bytes, &more) ? INT64_MAX : more;
+}
+
 static json_t *wanted_status(struct system *s, int serves)
 {
 	json_int_t capacity = 0, used = 0, heal = 0, ready = 0;
@@ -236,10 +250,10 @@ static json_t *wanted_status(struct system *s, int serves)
 	json_t *list = conditions(s, serves, &message);
 
 	json_array_foreach (s->pools, i, o) {
-		capacity += jint(o, "status", "capacityBytes");
-		used += jint(o, "status", "usedBytes");
+		capacity = plus(capacity, jint(o, "status", "capacityBytes"));
+		used = plus(used, jint(o, "status", "usedBytes"));
 		if (jint(o, "status", "healPending") > 0)
-			heal += jint(o, "status", "healPending");
+			heal = plus(heal, jint(o, "status", "healPending"));
 	}
 	json_array_foreach (s->nodes, i, o)
 		ready += streq(jstr(o, "status", "phase"), "Ready");

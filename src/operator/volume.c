@@ -114,6 +114,22 @@ static void volume_gone(struct reconcile *r, const char *name)
 	system_soon(r);
 }
 
+/* A volume with our name on it that we did not make: no directory is counted or removed for it. */
+static int leave_alone(struct reconcile *r, const json_t *pv)
+{
+	if (!op_leads(r, NULL))
+		return 0;
+	if (object_deleting(pv))
+		return op_drop_finalizer(r, &KIND_PV, pv, QM_FINALIZER_VOLUME);
+	event_record(r->kube, &KIND_PV, pv, "quartermaster", true, "Quarantined",
+		     "the volume is set aside: its handle is not v1.POOL.d.%s with the pool of its "
+		     "label " QM_LABEL_POOL
+		     "; nothing of it is touched; delete it, or take the label "
+		     "" QM_LABEL_DEPLOYMENT " away",
+		     object_name(pv));
+	return 0;
+}
+
 static int volume_reconcile(struct reconcile *r, const char *name)
 {
 	struct operator* op = op_of(r);
@@ -125,11 +141,11 @@ static int volume_reconcile(struct reconcile *r, const char *name)
 	}
 	if (!pv_is_ours(op, pv))
 		return 0;
-	if (object_label(pv, QM_LABEL_POOL)) {
-		cleanup_free char *claim = pv_claim_key(pv);
-		ledger_set(op->ledger, name, object_label(pv, QM_LABEL_POOL), pv_bytes(pv), claim);
-		ledger_made(op->ledger, name);
-	}
+	if (!pv_makes_sense(pv))
+		return leave_alone(r, pv);
+	cleanup_free char *claim = pv_claim_key(pv);
+	ledger_set(op->ledger, name, object_label(pv, QM_LABEL_POOL), pv_bytes(pv), claim);
+	ledger_made(op->ledger, name);
 	if (fate_of(pv) == FATE_KEEP || !op_leads(r, NULL))
 		return 0;
 	return end_volume(r, name);

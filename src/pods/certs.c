@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <xxhash.h>
 
 #define DAY_S 86400
 #define CA_DAYS 3650
@@ -152,7 +153,25 @@ static int write_own(const struct certs_options *o, const char *name, const char
 	return file_write(path, text, strlen(text), 0600, err);
 }
 
-int certs_ensure(const struct certs_options *o, struct error *err)
+/* By the certificate alone: a key without it is of no use, and its hash need not be known to anybody. */
+static char *cert_id(const char *cert)
+{
+	return xasprintf("%016llx", (unsigned long long)XXH64(cert, strlen(cert), 0));
+}
+
+static int write_all_own(const struct certs_options *o, const char *ca, const char *cert,
+			 const char *key, struct error *err)
+{
+	int rc = mkdir_parents(o->dir, 0700, err);
+
+	if (rc < 0 || (rc = write_own(o, "ca.crt", ca, err)) < 0 ||
+	    (rc = write_own(o, "tls.crt", cert, err)) < 0 ||
+	    (rc = write_own(o, "tls.key", key, err)) < 0)
+		return rc;
+	return o->secure_file ? file_write(o->secure_file, "", 0, 0600, err) : 0;
+}
+
+int certs_ensure(const struct certs_options *o, char **ret_id, struct error *err)
 {
 	cleanup_free char *ca = NULL, *cert = NULL;
 	char *ca_key cleanup_key = NULL, *key cleanup_key = NULL;
@@ -160,12 +179,9 @@ int certs_ensure(const struct certs_options *o, struct error *err)
 
 	if (rc == 0)
 		rc = ensure_cert(o, ca, ca_key, &cert, &key, err);
-	if (rc < 0 || !o->dir)
-		return rc;
-	if ((rc = mkdir_parents(o->dir, 0700, err)) < 0 ||
-	    (rc = write_own(o, "ca.crt", ca, err)) < 0 ||
-	    (rc = write_own(o, "tls.crt", cert, err)) < 0 ||
-	    (rc = write_own(o, "tls.key", key, err)) < 0)
-		return rc;
-	return o->secure_file ? file_write(o->secure_file, "", 0, 0600, err) : 0;
+	if (rc == 0 && o->dir)
+		rc = write_all_own(o, ca, cert, key, err);
+	if (rc == 0 && ret_id)
+		*ret_id = cert_id(cert);
+	return rc;
 }

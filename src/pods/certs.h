@@ -17,7 +17,8 @@ struct certs_options {
 	const char *
 		secure_file; /* GlusterFS uses TLS for its own connections where this file exists */
 };
-int certs_ensure(const struct certs_options *options, struct error *err);
+/* ret_id (optional, the caller frees): changes with the certificate. Daemons read theirs once, at start. */
+int certs_ensure(const struct certs_options *options, char **ret_id, struct error *err);
 
 /* The common name of the certificate of a role ("storage", "client"); caller frees. */
 char *certs_common_name(const char *ns, const char *deployment, const char *role);

@@ -15,6 +15,7 @@
 struct pods {
 	struct platform platform;
 	struct platform_pods_options options;
+	char *certificate; /* owned: see workload.h */
 	int64_t certs_ms; /* monotonic, when certificates were last looked at; 0: never */
 };
 
@@ -32,14 +33,19 @@ static int prepare(struct platform *platform, struct error *err)
 				       .dir = p->options.tls_dir,
 				       .secure_file = p->options.secure_file };
 	int64_t now = clock_mono_ms(p->options.kube->clock);
+	char *id = NULL;
 	int rc;
 
 	if (!p->options.settings.tls || (p->certs_ms && now - p->certs_ms < CERTS_EVERY_MS))
 		return 0;
-	rc = certs_ensure(&certs, err);
-	if (rc == 0)
-		p->certs_ms = now;
-	return rc;
+	rc = certs_ensure(&certs, &id, err);
+	if (rc < 0)
+		return rc;
+	p->certs_ms = now;
+	free(p->certificate);
+	p->certificate = id;
+	p->options.settings.certificate = id;
+	return 0;
 }
 
 /* ---- machines ------------------------------------------------------------------------------ */
@@ -148,14 +154,40 @@ static int others_are_up(struct pods *p, const char *but, struct error *err)
 static int change(struct pods *p, const json_t *have, const json_t *wanted, struct error *err)
 {
 	cleanup_json json_t *patch =
-		json_pack("{s:{s:s, s:O, s:O}, s:{s:O}}", "metadata", "resourceVersion",
+		json_pack("{s:{s:s, s:O, s:O}, s:{s:O, s:O}}", "metadata", "resourceVersion",
 			  object_version(have), "labels", jget(wanted, "metadata", "labels"),
 			  "annotations", jget(wanted, "metadata", "annotations"), "spec",
-			  "template", jget(wanted, "spec", "template"));
+			  "minReadySeconds", jget(wanted, "spec", "minReadySeconds"), "template",
+			  jget(wanted, "spec", "template"));
 
 	log_info("%s is brought up to date", object_name(have));
 	return kube_patch(p->options.kube, &KIND_DEPLOYMENT, p->options.ns, object_name(have), NULL,
 			  KUBE_PATCH_MERGE, patch, NULL, err);
+}
+
+static bool is_secure(const json_t *deployment)
+{
+	const json_t *container =
+		json_array_get(jget(deployment, "spec", "template", "spec", "containers"), 0);
+	const json_t *word;
+	size_t i;
+
+	json_array_foreach (json_object_get(container, "command"), i, word)
+		if (streq(json_string_value(word), "--secure"))
+			return true;
+	return false;
+}
+
+/* Rolled one at a time, the first storage pod would be cut off from all others. */
+static int refuse_tls_change(const json_t *have, const json_t *wanted, struct error *err)
+{
+	if (is_secure(have) == is_secure(wanted))
+		return 0;
+	return error_set(
+		err, EBUSY,
+		"--tls=%s: the storage pods run with TLS %s, and those with and without "
+		"it do not reach each other; set it back, or delete the StorageNodes first",
+		is_secure(wanted) ? "on" : "off", is_secure(have) ? "on" : "off");
 }
 
 /* 0: it is as it should be, or on its way; 1: it is to change, but not now. */
@@ -178,6 +210,9 @@ static int ensure_workload(struct pods *p, const char *role, const json_t *node,
 	if (streq(object_annotation(have, WORKLOAD_HASH), object_annotation(wanted, WORKLOAD_HASH)))
 		return 0;
 	if (streq(role, "storage")) {
+		rc = refuse_tls_change(have, wanted, err);
+		if (rc < 0)
+			return rc;
 		rc = may_roll ? others_are_up(p, name, err) : 0;
 		if (rc <= 0)
 			return rc < 0 ? rc : 1;
@@ -266,5 +301,7 @@ struct platform *platform_pods_new(const struct platform_pods_options *options)
 
 void platform_pods_free(struct platform *p)
 {
+	if (p)
+		free(pods(p)->certificate);
 	free(p);
 }

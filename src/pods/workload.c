@@ -14,6 +14,8 @@
 #define STATE_ROOT "/var/lib/quartermaster/nodes"
 #define RUN_ROOT "/run/quartermaster/nodes"
 #define END_S 30 /* bricks get 15 s of it to end by themselves */
+#define SETTLE_S                                                                                   \
+	10 /* a storage pod counts as up so long after it answers: its agent has said by then what is to heal */
 
 static unsigned hash_of(const char *text)
 {
@@ -176,6 +178,19 @@ static json_t *pod_spec(const struct workload_settings *s, bool agent, const jso
 			 p.volumes, "containers", container(s, agent, node, machine, p.mounts));
 }
 
+static json_t *pod_template(const struct workload_settings *s, bool agent, json_t *labels,
+			    const json_t *node, const json_t *machine)
+{
+	json_t *template = json_pack("{s:{s:O}, s:o}", "metadata", "labels", labels, "spec",
+				     pod_spec(s, agent, node, machine));
+
+	/* glusterd and bricks read their certificate once; an agent's commands read it each time */
+	if (!agent && s->tls && s->certificate)
+		jset(template, json_string(s->certificate), "metadata", "annotations",
+		     WORKLOAD_CERTIFICATE);
+	return template;
+}
+
 json_t *workload_deployment(const struct workload_settings *s, const char *role, const json_t *node,
 			    const json_t *machine)
 {
@@ -184,11 +199,11 @@ json_t *workload_deployment(const struct workload_settings *s, const char *role,
 	cleanup_json json_t *labels =
 		json_pack("{s:s, s:s, s:s}", QM_LABEL_DEPLOYMENT, s->deployment, WORKLOAD_NODE,
 			  node_label, WORKLOAD_ROLE, role);
-	json_t *spec =
-		json_pack("{s:i, s:{s:s}, s:i, s:{s:O}, s:{s:{s:O}, s:o}}", "replicas", 1,
-			  "strategy", "type", "Recreate", "revisionHistoryLimit", 2, "selector",
-			  "matchLabels", labels, "template", "metadata", "labels", labels, "spec",
-			  pod_spec(s, streq(role, "agent"), node, machine));
+	bool agent = streq(role, "agent");
+	json_t *spec = json_pack("{s:i, s:{s:s}, s:i, s:i, s:{s:O}, s:o}", "replicas", 1,
+				 "strategy", "type", "Recreate", "revisionHistoryLimit", 2,
+				 "minReadySeconds", agent ? 0 : SETTLE_S, "selector", "matchLabels",
+				 labels, "template", pod_template(s, agent, labels, node, machine));
 	cleanup_free char *text = json_text(spec);
 	char hash[20];
 

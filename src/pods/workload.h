@@ -18,6 +18,7 @@ struct workload_settings {
 	const char *deployment;
 	const char *image; /* of both */
 	bool tls; /* the Secret DEPLOYMENT-tls is mounted, and glusterd uses it */
+	const char *certificate; /* with tls: of which certificate; storage pods roll with it */
 };
 
 #define WORKLOAD_ROLE "quartermaster.storage/role" /* label: "storage" or "agent" */
@@ -25,8 +26,9 @@ struct workload_settings {
 	"quartermaster.storage/node" /* label: the StorageNode's name, shortened if need be */
 #define WORKLOAD_HASH                                                                              \
 	"quartermaster.storage/template" /* annotation: of what the Deployment was made from */
-#define TLS_DIR                                                                                    \
-	"/etc/ssl/glusterfs" /* tls.crt, tls.key, ca.crt: where our images lead GlusterFS */
+#define WORKLOAD_CERTIFICATE                                                                       \
+	"quartermaster.storage/certificate" /* annotation of storage pods: see settings */
+#define TLS_DIR "/etc/ssl/glusterfs" /* tls.crt, tls.key, ca.crt: where our images lead GlusterFS */
 
 /* "NAME-storage", "NAME-agent"; names that are too long end in a hash. Caller frees. */
 char *workload_name(const char *storage_node, const char *role);

@@ -126,6 +126,13 @@ static int path_refused(const char *path, struct error *err)
 		quoted(path, q));
 }
 
+int check_path(const json_t *value, struct error *err)
+{
+	const char *path = json_string_value(value);
+
+	return path_is_plain(path) ? 0 : path_refused(path, err);
+}
+
 int check_device(const json_t *value, struct error *err)
 {
 	const char *path = json_string_value(value);

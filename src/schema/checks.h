@@ -5,6 +5,7 @@
 
 /* Checks of single values, for `check` of a field: 0, or -EINVAL and a sentence without the field's name. */
 int check_ip(const json_t *value, struct error *err);
+int check_path(const json_t *value, struct error *err); /* absolute and clean */
 int check_device(const json_t *value, struct error *err);
 int check_directory(const json_t *value, struct error *err);
 int check_label_name(const json_t *value, struct error *err); /* a DNS-1123 label */

@@ -33,6 +33,11 @@
 		.subject = "self"                                                                  \
 	}
 
+static const struct crd_rule path_rules[] = {
+	R_PATH,
+	R_END,
+};
+
 static const struct crd_rule device_rules[] = {
 	R_PATH,
 	{ .rule = "!self.startsWith('/') || self.startsWith('/dev/')",
@@ -114,9 +119,9 @@ static const struct {
 	int (*check)(const json_t *value, struct error *err);
 	const struct crd_rule *rules;
 } checks[] = {
-	{ check_device, device_rules }, { check_directory, directory_rules },
-	{ check_ip, ip_rules },		{ check_label_name, name_rules },
-	{ check_labels, label_rules },
+	{ check_path, path_rules },	      { check_device, device_rules },
+	{ check_directory, directory_rules }, { check_ip, ip_rules },
+	{ check_label_name, name_rules },     { check_labels, label_rules },
 };
 
 /* ---- rules across fields ---------------------------------------------------------------------- */

@@ -18,7 +18,7 @@ static const struct field label_value = F_STRING("", "The value of a label.", .m
  * Lists and strings are bounded so that a cluster's API server can estimate what its rules cost
  * (crd_rules.c); no machine has as many disks.
  */
-#define DEVICES_MAX 256
+#define DEVICES_MAX 128
 #define DIRECTORIES_MAX 64
 
 static const struct field network_fields[] = {

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schema/fields.h"
 
+/* An agent formats and mounts what stands here, so it is checked like what a person writes. */
 static const struct field brick_fields[] = {
 	F_STRING("id", "The brick's id, for ever the same for one device of one node.",
-		 .required = true),
-	F_STRING("node", "The StorageNode that holds it."),
-	F_STRING("address", "The address of that node."),
-	F_STRING("device", "The device that holds it."),
-	F_STRING("directory", "The directory that holds it."),
-	F_STRING("path", "The brick's path on the node."),
+		 .required = true, .check = check_label_name, .max_len = 63),
+	F_STRING("node", "The StorageNode that holds it.", .max_len = 253),
+	F_STRING("address", "The address of that node.", .check = check_ip, .max_len = 64),
+	F_STRING("device", "The device that holds it.", .check = check_device, .max_len = 255),
+	F_STRING("directory", "The directory that holds it.", .check = check_directory,
+		 .max_len = 512),
+	F_STRING("path", "The brick's path on the node.", .check = check_path, .max_len = 1024),
 	F_INTEGER("zone", "The failure zone of its node.", .min = 1, .max = INT32_MAX),
 	F_BOOLEAN("arbiter", "Whether it holds only names and metadata, to break ties."),
 	F_BOOLEAN("prepared", "Whether its node has it ready."),
@@ -30,7 +32,8 @@ static const struct field spec_fields[] = {
 	F_STRING("volumeType",
 		 "How it keeps data: replicate:N, disperse:DATA:REDUNDANCY, arbiter or none."),
 	F_COUNT("epoch", "The operator's term in which this was decided."),
-	F_ARRAY("bricks", "The bricks that make up the pool.", &brick, .list_map_key = "id"),
+	F_ARRAY("bricks", "The bricks that make up the pool.", &brick, .list_map_key = "id",
+		.max_len = 64),
 	F_MAP("options", "Options of the Gluster volume.", &ITEM_STRING),
 	F_END,
 };

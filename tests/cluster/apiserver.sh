@@ -102,9 +102,8 @@ cp_second_start() {
 # cp_end PID [SIGNAL]
 cp_end() {
 	[ -n "$1" ] || return 0
-	kill -s "${2:-KILL}" "$1" 2> /dev/null
-	wait "$1" 2> /dev/null
-	return 0
+	kill -s "${2:-KILL}" "$1" 2> /dev/null || true
+	wait "$1" 2> /dev/null || true
 }
 cp_etcd_stop() { cp_end "$cp_etcd_pid" "$@"; cp_etcd_pid=; }
 cp_api_stop() { cp_end "$cp_api_pid" "$@"; cp_api_pid=; }

@@ -5,78 +5,29 @@
 # timeout: 300
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-program=$(readlink -f "${1:-$here/../../build/src/cli/quartermaster}")
-bin=${QM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/quartermaster}/bin
-# shellcheck source=tests/lib/tap.sh
+program=$(readlink -f "${1:-$here/../../${QM_BUILD:-build}/src/cli/quartermaster}")
 . "$here/../lib/tap.sh"
+. "$here/apiserver.sh"
 
-skip_all() {
-	echo "1..0 # SKIP $1"
-	exit 0
-}
-
-# find VARIABLE NAME: $QM_ETCD and the like, or the cache's
-find_program() {
-	local given=${!1:-$bin/$2}
-	[ -x "$given" ] || "$here/../tools/build-peers" "$2" >&2 || skip_all "there is no $2 and it cannot be built"
-	printf -v "$1" %s "$given"
-}
-find_program QM_ETCD etcd
-find_program QM_APISERVER kube-apiserver
-find_program QM_KUBECTL kubectl
-
-dir=$(mktemp -d /var/tmp/qm-crd.XXXXXX)
-pids=()
+work=$(mktemp -d /var/tmp/qm-crd.XXXXXX)
+export QM_STATE_DIR=$work/state QM_RUN_DIR=$work/run
 cleanup() {
-	local pid
-	for pid in "${pids[@]}"; do kill "$pid" 2> /dev/null; done
-	wait 2> /dev/null
-	rm -rf "$dir"
+	cp_stop
+	rm -rf "$work"
 }
 trap cleanup EXIT
-export HOME=$dir KUBECACHEDIR=$dir/cache KUBECONFIG=$dir/kubeconfig
 
-# ---- a bare etcd and API server on loopback ----
-
-free_port() {
-	python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
-
-start_servers() {
-	local client peer secure
-	client=$(free_port) peer=$(free_port) secure=$(free_port)
-	"$QM_ETCD" --data-dir "$dir/etcd" --unsafe-no-fsync --listen-client-urls "http://127.0.0.1:$client" \
-		--advertise-client-urls "http://127.0.0.1:$client" --listen-peer-urls "http://127.0.0.1:$peer" \
-		--initial-advertise-peer-urls "http://127.0.0.1:$peer" --initial-cluster "default=http://127.0.0.1:$peer" \
-		> "$dir/etcd.log" 2>&1 &
-	pids+=($!)
-	openssl genrsa -out "$dir/sa.key" 2048 2> /dev/null
-	echo 'secret,admin,admin,system:masters' > "$dir/tokens"
-	"$QM_APISERVER" --etcd-servers "http://127.0.0.1:$client" --secure-port "$secure" --bind-address 127.0.0.1 \
-		--cert-dir "$dir/certs" --token-auth-file "$dir/tokens" --authorization-mode RBAC \
-		--service-account-issuer https://qm.test --service-account-key-file "$dir/sa.key" \
-		--service-account-signing-key-file "$dir/sa.key" --service-cluster-ip-range 10.96.0.0/24 \
-		--endpoint-reconciler-type none > "$dir/apiserver.log" 2>&1 &
-	pids+=($!)
-	# the certificate is made by the server itself, and its own CA
-	wait_for 60 test -s "$dir/certs/apiserver.crt" > /dev/null || return
-	cat > "$KUBECONFIG" <<-END
-		apiVersion: v1
-		kind: Config
-		clusters: [{name: c, cluster: {server: "https://127.0.0.1:$secure", certificate-authority: "$dir/certs/apiserver.crt"}}]
-		users: [{name: u, user: {token: secret}}]
-		contexts: [{name: c, context: {cluster: c, user: u, namespace: default}}]
-		current-context: c
-	END
-	wait_for 120 k get --raw /readyz && wait_for 30 k get namespace default
-}
-
-k() { "$QM_KUBECTL" "$@"; }
-
-start_servers > "$dir/started" 2>&1 || {
-	echo "Bail out! the API server does not start: $(tail -n 3 "$dir/apiserver.log")"
+if ! cp_have; then
+	skip 'our definitions on a real API server' 'etcd and kube-apiserver are missing; run tests/tools/build-peers'
+	plan
+	exit
+fi
+cp_start "$work/cp" || {
+	echo "Bail out! the API server does not start: $(tail -n 3 "$work/cp/apiserver.log")"
 	exit 1
 }
+dir=$work
+k() { cp_kubectl "$@"; }
 
 # ---- the definitions ----
 
@@ -200,6 +151,16 @@ for patch in '{"spec":{"type":"torus"}}' '{"spec":{"glusterfs":{"cluster":"other
 	'{"spec":{"glusterfs":{"cluster":null}}}' '{"spec":{"glusterfs":null}}'; do
 	check "not changed: $patch" refuses 'cannot be changed; delete the object and create it anew' change "$patch"
 done
+bad_brick() {
+	k create -f - <<-END
+		apiVersion: coreos.com/v1
+		kind: StoragePool
+		metadata: {name: bad-1}
+		spec: {type: glusterfs, deployment: bad, bricks: [{id: $1, path: $2}]}
+	END
+}
+check "a pool's brick with a path that climbs" refuses '"/srv/../etc" is not a clean path' bad_brick a /srv/../etc
+check "a pool's brick with an id that is a path" refuses '"../a" is not a name' bad_brick ../a /srv/a
 for patch in '{"spec":{"storageNetwork":{"ips":["10.10.10.101"]}}}' '{"spec":{"devices":["/dev/vdb"]}}' \
 	'{"spec":{"glusterfs":{"zone":2}}}' '{"spec":{"maintenance":true}}' '{"metadata":{"labels":{"a":"b"}}}'; do
 	check "changed: $patch" change "$patch"
@@ -235,5 +196,87 @@ spec_kept() { [ "$(k get sn storage-node1 -o jsonpath='{.metadata.generation}')"
 generation=$(k get sn storage-node1 -o jsonpath='{.metadata.generation}')
 k patch sn storage-node1 --subresource status --type merge -p '{"status":{"phase":"Degraded"}}' > /dev/null
 check 'status is a subresource: no new generation' spec_kept "$generation"
+
+# ---- as large as the limits allow: rules must stay within what the server lets a request cost ----
+
+largest() {
+	jq -n '
+		def text(n): [range(n)] | map("x") | join("");
+		[range(128) | ("/dev/" + text(247)) + ("00" + tostring)[-3:]] as $devices |
+		[range(64) | ("/srv/" + text(200) + "/" + text(200) + "/" + text(103)) + ("0" + tostring)[-2:]] as $directories |
+		{apiVersion: "coreos.com/v1", kind: "StorageNode", metadata: {name: "largest"},
+		 spec: {type: "glusterfs", devices: $devices, directories: $directories,
+			nodeSelector: ([range(16) | {key: "k\(.)", value: text(63)}] | from_entries),
+			storageNetwork: {ips: [range(16) | "fd00:1111:2222:3333:4444:5555:6666:77\(10 + .)"]},
+			glusterfs: {cluster: "c", wipe: $devices}}}' > "$dir/largest.json"
+	jq -e '(.spec.devices[0] | length) == 255 and (.spec.directories[0] | length) == 512' "$dir/largest.json" &&
+		k create -f "$dir/largest.json" && k patch sn largest --type merge -p '{"spec":{"maintenance":true}}'
+}
+check 'the largest StorageNode is accepted, and can be changed' largest
+k delete sn largest > /dev/null 2>&1
+
+# ---- absurd, but valid ----
+
+csplit -q -z -f "$dir/poison-" -b %03d.yaml "$here/poison.yaml" '/^---$/' '{*}'
+for file in "$dir"/poison-*.yaml; do
+	grep -q '^kind:' "$file" || continue
+	check "passes: $(sed -n 's/.*poison: *//p' "$file" | tr -d '}"')" k create -f "$file"
+done
+reads() { "$program" get storagenodes -o yaml --kubeconfig "$cp_dir/admin.kubeconfig"; }
+check 'our client reads a list that holds them' reads
+k delete sn --all > /dev/null
+k create -f "$dir/seed.yaml" > /dev/null
+
+# ---- what an operator does with definitions that are there, or not ----
+
+register() { "$program" crds --register --kubeconfig "${1:-$cp_dir/admin.kubeconfig}"; }
+version() { k get crd "$1" -o jsonpath='{.metadata.resourceVersion}'; }
+label() { k label crd storagenodes.coreos.com --overwrite "quartermaster.storage/schema-version$1" > /dev/null; }
+
+before=$(version storagenodes.coreos.com)
+check 'definitions of our version: nothing to do' register
+check 'and nothing is written' [ "$(version storagenodes.coreos.com)" = "$before" ]
+
+older() {
+	k patch crd storagenodes.coreos.com --type json -p '[
+		{"op": "remove", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/maintenance"},
+		{"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/former", "value": {"type": "string"}},
+		{"op": "remove", "path": "/spec/versions/0/additionalPrinterColumns"}]' > /dev/null && label =0 &&
+		k annotate crd storagenodes.coreos.com example.com/note=kept > /dev/null && register || return
+	k get crd storagenodes.coreos.com -o json | jq -e --argjson ours "$("$program" crds | cp_kubectl create --dry-run=client -o json -f - |
+		jq 'select(.metadata.name == "storagenodes.coreos.com")')" '
+		.spec.versions == $ours.spec.versions and .metadata.annotations["example.com/note"] == "kept" and
+		.metadata.labels["quartermaster.storage/schema-version"] == $ours.metadata.labels["quartermaster.storage/schema-version"]' ||
+		return
+	k get sn storage-node1
+}
+check 'an older definition is replaced, what others wrote on it and the objects stay' older
+newer() {
+	label =99 && k patch crd storagenodes.coreos.com --type json -p '[{"op": "remove", "path": "/spec/versions/0/additionalPrinterColumns"}]' > /dev/null
+	before=$(version storagenodes.coreos.com)
+	register && [ "$(version storagenodes.coreos.com)" = "$before" ]
+}
+check 'a newer one is left alone' newer
+label -
+check 'one without our label is refused' refuses 'is there, but without our label' register
+label =0
+check 'and replaced once it is labelled' register
+
+# shellcheck disable=SC2086
+k delete crd $crds > /dev/null
+both() {
+	local first second
+	register & first=$!
+	register & second=$!
+	wait "$first" && wait "$second" && k get sn,sp,ss -A
+}
+check 'two operators at once register them' both
+nobody() {
+	cp_kubeconfig nobody "$cp_port" "token: $(cp_jwt default default 600)" > "$work/nobody.kubeconfig"
+	refuses 'our account may not; allow it, or apply' register "$work/nobody.kubeconfig"
+}
+# shellcheck disable=SC2086
+k delete crd $crds > /dev/null
+check 'an account that may not says what to do' nobody
 
 plan

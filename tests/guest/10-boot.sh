@@ -17,5 +17,6 @@ check "what is written in / stays in the guest" private /
 check "and in the checkout" private .
 check "loop and XFS can be loaded" modprobe -a loop xfs
 check "NFS, client and server" modprobe -a nfs nfsv4 nfsd
+check "its clock needs no calibration" grep -qx hpet /sys/devices/system/clocksource/clocksource0/current_clocksource
 check "the loopback interface is up" grep -q 127.0.0.1 <(ip -o -4 address show up dev lo)
 plan

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* The quota functions by hand, for 30-quota.sh. */
+/* The quota functions by hand, for 30-quota.sh and 40-claim-quota.sh. */
 static int report(int r, const struct error *err)
 {
 	if (r < 0)

@@ -140,6 +140,21 @@ static void shape_of_type(struct decision *d)
 	}
 }
 
+/*
+ * Two halves of a cluster, each led while the other was away, could make volumes of their own, and
+ * gluster joins no trusted pools that both have volumes: only the larger half makes any.
+ */
+static bool decide_half(struct decision *d)
+{
+	size_t here = d->view->peers->count + 1, all = d->view->members;
+
+	return 2 * here <= all &&
+	       decide(d, STEP_WAIT,
+		      "Waiting for more nodes: %zu of the cluster's %zu are in this trusted pool, "
+		      "and a volume is made by more than half of them",
+		      here, all);
+}
+
 static bool decide_create(struct decision *d)
 {
 	const char *id = jstr(d->view->pool, "status", "volumeId");
@@ -155,6 +170,8 @@ static bool decide_create(struct decision *d)
 			"it: has the node's "
 			"/var/lib/glusterd been lost? Nothing is made anew over existing data",
 			id);
+	if (decide_half(d))
+		return true;
 	json_array_foreach (d->bricks, i, b)
 		if (!brick_usable(d, b))
 			return true;

@@ -42,6 +42,7 @@ struct volume_view {
 	const struct gluster_volume *volume; /* NULL: gluster knows no such volume */
 	const struct gluster_peers *peers;
 	const char *address; /* of the node that looks; it is not among its peers */
+	size_t members; /* how many nodes the cluster is to have; 0: not known */
 	/* How long a brick of the volume has been seen offline, in ms; NULL: just now. */
 	int64_t (*offline_ms)(void *userdata, const char *address, const char *path);
 	void *userdata;

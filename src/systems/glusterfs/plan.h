@@ -31,6 +31,8 @@ struct plan_input {
 	const json_t *
 		volumes; /* object: pool's name to how many volumes it holds; NULL: unknown, so never delete one */
 	long last_number; /* new pools are <deployment>-<n> with a higher n, whatever is in `pools` */
+	const json_t *
+		foreign_pools; /* array of names in the namespace that new pools cannot have; NULL: none */
 	int64_t epoch;
 	const char *tls_allow; /* who may connect to new pools, by certificate; NULL: new pools are plain */
 };
@@ -46,7 +48,8 @@ struct plan_output {
  * Reasons of findings: NoAddress, AddressConflict (the node is not used), AddressChanged (the old one
  * is kept), ClusterChanged, Waiting (no report yet), Refused, Missing, Failed (a device, in the agent's
  * words), Unused (fit, but no set can be made of it), Held (should leave its pool, but nothing can take
- * its place), Moving (is leaving its pool), Conflict (a device named by two pools).
+ * its place), Moving (is leaving its pool), Conflict (a device named by two pools), Odd (a pool that
+ * makes no sense and is left alone).
  */
 int glusterfs_plan(const struct plan_input *in, struct plan_output *ret, struct error *err);
 void plan_output_done(struct plan_output *p);

@@ -8,6 +8,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#define POOL_DIGITS 9 /* no deployment makes as many pools */
+
 void plan_finding(struct plan_model *m, const char *node, const char *device, const char *pool,
 		  const char *reason, const char *format, ...)
 {
@@ -183,24 +185,80 @@ static void drop_equal_addresses(struct plan_model *m)
 
 /* ---- pools ------------------------------------------------------------------------------------ */
 
+/* Whoever has a volume comes first, so that no pool that a person wrote can take its bricks. */
 static int by_pool_number(const void *a, const void *b)
 {
 	const struct plan_pool *x = a, *y = b;
+	if (x->made != y->made)
+		return x->made ? -1 : 1;
 	if (x->number != y->number)
 		return x->number < y->number ? -1 : 1;
 	return strcmp(x->name, y->name);
 }
 
-static int pool_build(struct plan_model *m, struct plan_pool *p, const json_t *object,
-		      struct error *err)
+/* The number of "<deployment>-<number>"; 0: not such a name. */
+static long pool_number(const char *deployment, const char *name)
 {
-	const char *name = jstr(object, "metadata", "name");
-	const char *dash = strrchr(name, '-');
+	const char *digits = str_has_prefix(name, deployment) ? name + strlen(deployment) : "";
+	size_t len = strlen(digits);
+
+	if (*digits != '-' || len < 2 || len > 1 + POOL_DIGITS ||
+	    strspn(digits + 1, "0123456789") != len - 1)
+		return 0;
+	return strtol(digits + 1, NULL, 10);
+}
+
+/* Why a pool cannot be one that was planned here; NULL: it can. */
+static const char *pool_oddity(const struct plan_model *m, const struct plan_pool *p)
+{
+	const char *deployment = jstr(p->object, "spec", "deployment");
+	const json_t *bricks = jget(p->spec, "bricks");
+	size_t i;
+	json_t *b;
+
+	if (!p->number)
+		return "its name is not that of the deployment and a number";
+	if (deployment && !streq(deployment, m->in->deployment))
+		return "spec.deployment is another one";
+	if (!json_array_size(bricks))
+		return "it has no bricks";
+	json_array_foreach ((json_t *)bricks, i, b)
+		if (!jstr(b, "id") || !jstr(b, "node") ||
+		    (!jstr(b, "device") && !jstr(b, "directory")))
+			return "one of its bricks has no id, node or device";
+	return NULL;
+}
+
+/*
+ * A pool that makes no sense is left exactly as it is: nothing of it is changed or moved. Where it
+ * has a volume, its bricks stay its own; where not, it gets none.
+ */
+static void judge_pool(struct plan_model *m, struct plan_pool *p)
+{
+	const char *type = jstr(p->object, "spec", "volumeType");
+	struct error err = ERROR_INIT;
+	int rc = volume_type_parse(type ? type : m->in->volume_type, &p->type, &err);
+	const char *why = rc < 0 ? err.message : pool_oddity(m, p);
+
+	if (!why)
+		return;
+	if (rc < 0)
+		p->type = m->type;
+	p->odd = true;
+	plan_finding(m, NULL, NULL, p->name, "Odd",
+		     "pool %s is set aside: %s; delete it, or put it right", p->name, why);
+}
+
+static void pool_build(struct plan_model *m, struct plan_pool *p, const json_t *object)
+{
+	const char *name = jstr(object, "metadata", "name"),
+		   *id = jstr(object, "status", "volumeId");
 
 	*p = (struct plan_pool){
 		.object = object,
 		.name = xstrdup(name),
-		.number = dash ? strtol(dash + 1, NULL, 10) : 0,
+		.number = pool_number(m->in->deployment, name),
+		.made = id && *id,
 		.cluster = jstr(object, "spec", "cluster"),
 		.spec = json_deep_copy(jget(object, "spec")),
 		.action = "keep",
@@ -208,9 +266,17 @@ static int pool_build(struct plan_model *m, struct plan_pool *p, const json_t *o
 	};
 	if (!p->cluster)
 		p->cluster = m->in->deployment;
-	const char *type = jstr(object, "spec", "volumeType");
-	int rc = volume_type_parse(type ? type : m->in->volume_type, &p->type, err);
-	return rc < 0 ? error_prefix(err, "pool %s", name) : 0;
+	judge_pool(m, p);
+}
+
+static bool name_is_taken(const struct plan_model *m, const char *name)
+{
+	size_t i;
+	json_t *v;
+	json_array_foreach ((json_t *)m->in->foreign_pools, i, v)
+		if (streq(json_string_value(v), name))
+			return true;
+	return false;
 }
 
 struct plan_pool *model_add_pool(struct plan_model *m, const char *cluster)
@@ -221,10 +287,15 @@ struct plan_pool *model_add_pool(struct plan_model *m, const char *cluster)
 			number = m->pools[i].number;
 	if (m->pools_count == m->pools_cap)
 		return NULL;
+	char *name = NULL;
+	do {
+		free(name);
+		name = xasprintf("%s-%ld", m->in->deployment, ++number);
+	} while (name_is_taken(m, name));
 	struct plan_pool *p = &m->pools[m->pools_count++];
 	*p = (struct plan_pool){
-		.name = xasprintf("%s-%ld", m->in->deployment, number + 1),
-		.number = number + 1,
+		.name = name,
+		.number = number,
 		.cluster = cluster,
 		.type = m->type,
 		.action = "create",
@@ -241,6 +312,8 @@ static void pool_take_sources(struct plan_model *m, struct plan_pool *p)
 {
 	size_t i;
 	json_t *b;
+	if (p->odd && !p->made)
+		return;
 	json_array_foreach (jget(p->spec, "bricks"), i, b) {
 		const char *device = jstr(b, "device"), *dir = jstr(b, "directory");
 		struct plan_node *n = model_node(m, jstr(b, "node"));
@@ -363,7 +436,8 @@ static const char *brick_address(struct plan_model *m, const struct plan_node *n
 	json_t *b;
 	for (size_t p = 0; p < m->pools_count; p++)
 		json_array_foreach (jget(m->pools[p].object, "spec", "bricks"), i, b)
-			if (streq(jstr(b, "node"), n->name) && jstr(b, "address"))
+			if ((!m->pools[p].odd || m->pools[p].made) &&
+			    streq(jstr(b, "node"), n->name) && jstr(b, "address"))
 				return jstr(b, "address");
 	return NULL;
 }
@@ -413,9 +487,7 @@ int model_build(struct plan_model *m, const struct plan_input *in, struct error 
 	json_array_foreach ((json_t *)in->pools, i, o) {
 		if (!jstr(o, "metadata", "name"))
 			continue;
-		rc = pool_build(m, &m->pools[m->pools_count++], o, err);
-		if (rc < 0)
-			return rc;
+		pool_build(m, &m->pools[m->pools_count++], o);
 	}
 	qsort(m->pools, m->pools_count, sizeof(*m->pools), by_pool_number);
 

@@ -50,6 +50,8 @@ struct plan_pool {
 	const char *action;
 	char *why; /* owned */
 	bool deleting;
+	bool made; /* has a volume */
+	bool odd; /* makes no sense: left as it is */
 };
 
 struct plan_model {

@@ -19,12 +19,14 @@ static void add_once(json_t *array, const char *text)
 		json_array_append_new(array, json_string(text));
 }
 
-/* A node that belongs to the trusted pool: it has bricks there, or its agent is up and it is to stay. */
+/* A node that belongs to the trusted pool: it has bricks there, or its glusterd is up and it is to stay. */
 static bool is_peer(const struct plan_node *n, const char *cluster)
 {
 	if (!n->address || !streq(n->cluster, cluster))
 		return false;
-	return n->has_bricks || (!n->deleting && jget(n->object, "status", "agent"));
+	const json_t *agent = jget(n->object, "status", "agent");
+	bool down = json_is_false(jget(agent, "glusterd", "running"));
+	return n->has_bricks || (!n->deleting && agent && !down);
 }
 
 static json_t *peers_of(struct plan_model *m, const char *cluster)

@@ -275,7 +275,7 @@ void plan_pools(struct plan_model *m)
 	for (size_t i = 0; i < existing; i++) {
 		struct plan_pool *p = &m->pools[i];
 		/* one that a person deleted goes on while volumes are in it */
-		if (streq(p->action, "delete") || (p->deleting && is_empty(m, p)))
+		if (p->odd || streq(p->action, "delete") || (p->deleting && is_empty(m, p)))
 			continue;
 		note_prepared(m, p);
 		edit_pool(m, p);

@@ -112,6 +112,44 @@ static void text_keeps_order(void **state)
 	assert_string_equal(none, "null");
 }
 
+static void tamed(const char *text, const char *expected)
+{
+	cleanup_free char *copy = xstrdup(text);
+
+	json_tame(copy, strlen(copy));
+	assert_string_equal(copy, expected);
+}
+
+/* What others may write must not keep us from reading the rest. */
+static void tame_makes_it_readable(void **state)
+{
+	struct buf deep = { 0 };
+	json_t *o = NULL;
+
+	tamed("{\"a\":9223372036854775807,\"b\":-9223372036854775808}",
+	      "{\"a\":9223372036854775807,\"b\":-9223372036854775808}");
+	tamed("[9223372036854775808,-9223372036854775809]",
+	      "[92233720368547758e2,-92233720368547758e2]");
+	tamed("100000000000000000000", "1000000000000000000e2");
+	tamed("[1.00000000000000000000001,1e+21,-0.5]", "[1.00000000000000000000001,1e+21,-0.5]");
+	tamed("[\"99999999999999999999\",\"a\\u0000b\\\\u0000\\\"\",7]",
+	      "[\"99999999999999999999\",\"a\\ufffdb\\\\u0000\\\"\",7]");
+	tamed("\"half\\u00", "\"half\\u00");
+	tamed("\"half\\", "\"half\\");
+	json_tame(NULL, 0);
+
+	for (int i = 0; i < 63; i++)
+		buf_puts(&deep, "{\"a\":");
+	buf_puts(&deep, "[1,{\"b\":[\"}\",{}]},2]");
+	for (int i = 0; i < 63; i++)
+		buf_puts(&deep, "}");
+	assert_true(json_parse(deep.data, deep.len, &o, NULL) < 0);
+	json_tame(deep.data, deep.len);
+	assert_int_equal(json_parse(deep.data, deep.len, &o, NULL), 0);
+	json_decref(o);
+	buf_done(&deep);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -121,6 +159,7 @@ int main(void)
 		cmocka_unit_test(errors_show_no_content),
 		cmocka_unit_test(depth_is_limited),
 		cmocka_unit_test(text_keeps_order),
+		cmocka_unit_test(tame_makes_it_readable),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "kube/controller.h"
+#include "kube/election.h"
 
 #define T0 1794776400000
 
@@ -73,6 +74,18 @@ static void given_up(void **state)
 	assert_int_equal(jint(next, "spec", "leaseTransitions"), 2);
 }
 
+/* Whoever waits looks when the lease runs out, not a round of looking later: 10 s and 3 s make 13 s. */
+static void looks_when_it_runs_out(void **state)
+{
+	char seen[] = "a then";
+	struct election e = { .duration_s = 10, .seen = seen, .seen_ms = 1000 };
+
+	assert_int_equal(election_wait_ms(&e, 0, 1000), 3333);
+	for (int64_t now = 1000; now <= 11000; now += election_wait_ms(&e, 0, now))
+		assert_true(now + election_wait_ms(&e, 0, now) < 11100);
+	assert_int_equal(election_wait_ms(&e, 0, 12000), 3333);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -80,6 +93,7 @@ int main(void)
 		cmocka_unit_test(renewed_at_a_third),
 		cmocka_unit_test(another_waits),
 		cmocka_unit_test(given_up),
+		cmocka_unit_test(looks_when_it_runs_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

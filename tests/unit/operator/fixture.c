@@ -34,6 +34,16 @@ static int lost(struct error *err)
 	return error_set(err, EAGAIN, "the connection was lost");
 }
 
+static bool is_refused(struct fixture *f, const char *name)
+{
+	return f->refused && streq(f->refused, name);
+}
+
+static int refuse(struct error *err)
+{
+	return error_set(err, EINVAL, "it is refused as it is");
+}
+
 #define WRITE(f, err, call)                                                                        \
 	do {                                                                                       \
 		int fault_ = fault(f);                                                             \
@@ -61,6 +71,8 @@ static int f_create(struct kube *k, const struct kind *kind, const json_t *objec
 {
 	if (kind == &KIND_EVENT)
 		return 0;
+	if (is_refused(F(k), object_name(object)))
+		return refuse(err);
 	WRITE(F(k), err, kube_create(F(k)->api, kind, object, fault_ ? NULL : ret, err));
 }
 
@@ -76,6 +88,8 @@ static int f_patch(struct kube *k, const struct kind *kind, const char *ns, cons
 		   const char *subresource, enum kube_patch type, const json_t *p, json_t **ret,
 		   struct error *err)
 {
+	if (is_refused(F(k), name))
+		return refuse(err);
 	WRITE(F(k), err,
 	      kube_patch(F(k)->api, kind, ns, name, subresource, type, p, fault_ ? NULL : ret,
 			 err));

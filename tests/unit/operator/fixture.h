@@ -31,6 +31,7 @@ struct fixture {
 	int fail_at, writes; /* the write that fails, counted from 1; 0: none */
 	bool fail_after;
 	bool failed;
+	const char *refused; /* name of an object that the API refuses to write; NULL: none */
 	json_t *volumes; /* object: pool to object of names: the directories */
 	int worker_rc; /* what workers answer */
 	json_t *agents; /* object: names of nodes whose agent runs */
