@@ -159,7 +159,8 @@ static int by_hash(const void *a, const void *b)
 
 void parts_join(struct parts *p)
 {
-	qsort(p->keys, p->key_count, sizeof(*p->keys), by_hash);
+	if (p->key_count)
+		qsort(p->keys, p->key_count, sizeof(*p->keys), by_hash);
 	for (size_t i = 1; i < p->key_count; i++) {
 		if (p->keys[i].hash != p->keys[i - 1].hash)
 			continue;
