@@ -78,7 +78,10 @@ check "no operator does" none_anywhere
 
 # ---- TLS
 
-speaks_tls() { lab exec 2 timeout 20 openssl s_client -connect "$(address 1):24007" < /dev/null 2>&1 | tee "$work/tls" | grep -q 'CN = storage.glusterfs.quartermaster'; }
+speaks_tls() {
+	lab exec 2 timeout 20 openssl s_client -connect "$(address 1):24007" < /dev/null > "$work/tls" 2>&1
+	grep -q 'CN = storage.glusterfs.quartermaster' "$work/tls" || { cat "$work/tls"; return 1; }
+}
 # It asks in the handshake, and closes the connection after it: the pods below see that.
 wants_certificate() { speaks_tls && grep -q '^Requested Signature Algorithms' "$work/tls"; }
 own_authority() {
