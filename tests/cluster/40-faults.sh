@@ -24,7 +24,11 @@ cleanup() {
 	lab etcd-start 2> /dev/null
 	[[ ! $witness ]] || kill "$witness"
 	[[ ! $outside ]] || kill "$outside"
-	[[ $own_lab ]] || undeploy > /dev/null 2>&1
+	if [[ ! $own_lab ]]; then
+		# claims first: it takes the operator to let go of them
+		kubectl delete namespace "${namespaces[@]}" --timeout=120s > /dev/null 2>&1
+		undeploy > /dev/null 2>&1
+	fi
 	rm -rf "$out"
 }
 
