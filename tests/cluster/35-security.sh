@@ -153,5 +153,6 @@ check "a pod without a certificate mounts its pool" mounts open '' '' "$(address
 check "and sees it" ended open Succeeded
 check "with pools, TLS is not changed" operator_args '' --tls=off
 check "the deployment says so" wait_for 90 refused
-check "and serves on" whole
+check "and serves on" online
+check "with all copies" wait_for 120 whole # the last pod to roll with the new certificate may still be healing
 plan
