@@ -25,7 +25,10 @@ cleanup() {
 	[[ ! $witness ]] || kill "$witness"
 	[[ ! $outside ]] || kill "$outside"
 	if [[ ! $own_lab ]]; then
-		# claims first: it takes the operator to let go of them
+		# claims first, it takes the operator to let go of them; what the operator outside held, nobody does any more
+		for n in $(kubectl -n "${namespaces[0]}" get storagenodes,storagestatus -o name); do
+			kubectl -n "${namespaces[0]}" patch "$n" --type=merge -p '{"metadata": {"finalizers": null}}'
+		done > /dev/null 2>&1
 		kubectl delete namespace "${namespaces[@]}" --timeout=120s > /dev/null 2>&1
 		undeploy > /dev/null 2>&1
 	fi
