@@ -39,7 +39,7 @@ value() {
 }
 # get ARGUMENT…: what the client says of the ConfigMap "one"
 get() { echo one | "$driver" "$@" ask 2>> "$work/driver.log"; }
-gets() { [ "$(get "$@")" = "one 1" ] || { get "$@"; false; }; }
+gets() { [ "$(get "$@")" = "one 1" ] || { tail -n 3 "$work/driver.log"; get "$@"; false; }; }
 # says PATTERN ARGUMENT…: it is an error with these words, and with no secret
 says() {
 	local pattern=$1 out; shift
@@ -122,18 +122,9 @@ config exec "exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plug
 good="{\"token\":\"$(cp_kubectl create token default)\"}"
 plugin "$good"
 check "a plugin's token" gets --kubeconfig "$work/exec"
-# Failed once in many runs, for a reason that is not known: what the client said is printed, and it gets three tries.
-again_after_401() {
-	local try
-	for try in 1 2 3; do
-		plugin "{\"token\":\"$(cp_jwt default default -600)\"}" "$good"
-		: > "$work/driver.log"
-		gets --kubeconfig "$work/exec" && return
-		echo "try $try: $(tail -n 3 "$work/driver.log"); ran $(wc -l < "$work/runs") times"
-	done
-	return 1
-}
-check "a plugin is run again after a 401" again_after_401
+plugin "{\"token\":\"$(cp_jwt default default -600)\"}" "$good"
+: > "$work/driver.log"
+check "a plugin is run again after a 401" gets --kubeconfig "$work/exec"
 check "… once" ran 2
 pem() { awk '{ printf "%s\\n", $0 }' "$1"; }
 plugin "{\"clientCertificateData\":\"$(pem "$cp_dir/nobody.crt")\",\"clientKeyData\":\"$(pem "$cp_dir/nobody.key")\",\"expirationTimestamp\":\"2020-01-01T00:00:00Z\"}" \
