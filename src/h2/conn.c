@@ -47,8 +47,12 @@ void conn_done(struct conn *c)
 		SSL_shutdown(c->ssl);
 	SSL_free(c->ssl);
 	tunnel_free(TAKE_PTR(c->tunnel));
-	if (c->fd >= 0)
+	if (c->fd >= 0) {
+		/* a child that another thread has just forked may still hold the socket: then closing it does
+		 * not take it out of epoll, which would go on to tell of a connection that is freed */
+		epoll_ctl(c->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
 		close(c->fd);
+	}
 	fifo_done(&c->out);
 	c->ssl = NULL;
 	c->fd = -1;
