@@ -139,7 +139,19 @@ one_each() {
 	for n in 1 2 3; do diff <(cut -d ' ' -f 1 "$out/wanted") <(directories "$n") || return; done
 	[ "$(jq -r '.items[].spec.claimRef.uid' "$out/volumes" | sort | uniq -d)" = '' ]
 }
-settled() { end; wait_for 90 one_each && wait_for 90 online "$1"; }
+settled() { end; wait_for 90 one_each && wait_for 90 online "$1" || evidence; }
+# What a failure is to be found from, since the lab is gone when somebody reads of it.
+evidence() {
+	local n
+	q get storagestatus,storagenodes,storagepools,pods -o wide
+	q get storagepools -o json | jq -c '.items[] | [.metadata.name, .metadata.generation, .spec, .status]'
+	for n in 1 2 3; do
+		q logs "deployment/fault-$n-agent" --tail=15
+		lab exec "$n" tail -n 15 /var/log/glusterfs/glusterd.log
+	done
+	for n in $(operators); do q logs "$n" --tail=15; done
+	return 1
+}
 
 # ---- operators
 
@@ -200,7 +212,7 @@ killed_mid_plan() {
 		kill_leader && wait_for 60 another_leads "$was" || return
 		echo "$(seconds_to_take_over)" >> "$out/took"
 	done
-	wait_for 120 online 2
+	wait_for 120 online 2 || evidence
 }
 begin
 check "the leading operator is killed twice while it makes a second pool" killed_mid_plan
