@@ -55,6 +55,8 @@ static void step(struct lease *l, int *ret)
 
 	if (rc < 0 && rc != -ESTALE && rc != -EEXIST)
 		log_warn("lease %s/%s: %s", l->ns, l->name, error_text(&err, rc));
+	/* it ran out while the renewal took its time: who was turned away meanwhile is told to come again */
+	tell(l);
 	pthread_mutex_lock(&l->lock);
 	l->known = l->election;
 	pthread_mutex_unlock(&l->lock);

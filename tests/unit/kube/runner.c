@@ -363,6 +363,63 @@ static void one_holds_the_lease(void **state)
 	lease_stop(a, true);
 }
 
+/* A renewal that is answered late, once: its holder has lost the lease by then, and has it again at once. */
+static atomic_bool late;
+
+static int late_get(struct kube *k, const struct kind *kind, const char *ns, const char *name,
+		    json_t **ret, struct error *err)
+{
+	return t.direct->ops->get(t.direct, kind, ns, name, ret, err);
+}
+
+static int late_create(struct kube *k, const struct kind *kind, const json_t *object, json_t **ret,
+		       struct error *err)
+{
+	return t.direct->ops->create(t.direct, kind, object, ret, err);
+}
+
+static int late_update(struct kube *k, const struct kind *kind, const char *sub,
+		       const json_t *object, json_t **ret, struct error *err)
+{
+	if (atomic_exchange(&late, false))
+		nanosleep(&(struct timespec){ .tv_nsec = 500000000 }, NULL);
+	return t.direct->ops->update(t.direct, kind, sub, object, ret, err);
+}
+
+static atomic_int gained, lost;
+
+static void count_changes(bool held, int64_t epoch, void *userdata)
+{
+	atomic_fetch_add(held ? &gained : &lost, 1);
+}
+
+static bool gained_twice(const void *arg)
+{
+	return atomic_load(&gained) == 2;
+}
+
+static void a_late_renewal_is_told(void **state)
+{
+	static const struct kube_ops ops = { .get = late_get,
+					     .create = late_create,
+					     .update = late_update };
+	struct kube slow = { .ops = &ops, .clock = &clock_real };
+	struct lease_options options = { .kube = &slow,
+					 .ns = "default",
+					 .name = "late",
+					 .identity = "a",
+					 .duration_s = 1,
+					 .changed = count_changes };
+	struct lease *l;
+
+	assert_int_equal(lease_start(&options, &l, NULL), 0);
+	assert_true(wait_for(is_held, l));
+	atomic_store(&late, true);
+	assert_true(wait_for(gained_twice, NULL));
+	assert_true(atomic_load(&lost) >= 1);
+	lease_stop(l, true);
+}
+
 /* ---- events ------------------------------------------------------------------------------------------ */
 
 static void events_count(void **state)
@@ -407,9 +464,9 @@ static int stop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(follows_everything),	 cmocka_unit_test(follows_what_is_named),
-		cmocka_unit_test(ends_while_loops_talk), cmocka_unit_test(one_holds_the_lease),
-		cmocka_unit_test(events_count),
+		cmocka_unit_test(follows_everything),	  cmocka_unit_test(follows_what_is_named),
+		cmocka_unit_test(ends_while_loops_talk),  cmocka_unit_test(one_holds_the_lease),
+		cmocka_unit_test(a_late_renewal_is_told), cmocka_unit_test(events_count),
 	};
 
 	log_init("test", LOG_LEVEL_ERROR);
