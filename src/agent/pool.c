@@ -272,6 +272,18 @@ static int write_failure(struct pool_work *w, int rc)
 	return rc;
 }
 
+/* Gluster cannot be asked: what is reported stands, with the reason. Others who ask at the moment are none. */
+static int look_failed(struct pool_work *w, int rc)
+{
+	struct error kept = w->r->error;
+	const char *why = error_text(&kept, rc);
+
+	if (rc != -EBUSY && !streq(jstr(w->pool, "status", "message"), why))
+		patch(w, json_pack("{s:s}", "message", why));
+	w->r->error = kept;
+	return rc;
+}
+
 /* ---- acting -------------------------------------------------------------------------------- */
 static bool heal_due(struct pool_work *w)
 {
@@ -322,8 +334,9 @@ static int converge(struct pool_work *w)
 	for (int i = 0; i < STEPS_MAX; i++) {
 		int rc = decide(w);
 
-		if (rc == 0)
-			rc = write_status(w);
+		if (rc < 0)
+			return look_failed(w, rc);
+		rc = write_status(w);
 		if (rc < 0)
 			return rc;
 		/* the lead may have gone while the last step took its time */

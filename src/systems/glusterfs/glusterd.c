@@ -203,9 +203,11 @@ void glusterd_forget_dead(const char *volume)
 
 	while (dir && (e = readdir(dir))) {
 		cleanup_free char *file = xasprintf("%s/%s", dir_path, e->d_name);
+		int pid = str_has_suffix(e->d_name, ".pid") ? pid_from(file) : 0;
 
-		if (str_has_suffix(e->d_name, ".pid") &&
-		    !process_is(pid_from(file), GLUSTERD_BRICK_FLAG))
+		/* one without a number is of a brick that is just starting: it holds the file open and would
+		 * write its number where nobody finds it */
+		if (pid > 0 && !process_is(pid, GLUSTERD_BRICK_FLAG))
 			unlink(file);
 	}
 	if (dir)
