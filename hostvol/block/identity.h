@@ -24,7 +24,8 @@ struct identity {
 
 /* Adds kind.value, made printable; without a value, or when full, nothing. */
 void identity_add(struct identity *id, const char *kind, const char *value, size_t len);
-void identity_add_hex(struct identity *id, const char *kind, const unsigned char *bytes, size_t len);
+void identity_add_hex(struct identity *id, const char *kind, const unsigned char *bytes,
+		      size_t len);
 /* The designators of the logical unit in a page 0x83; -EBADMSG: it is none. */
 int identity_from_page83(const unsigned char *page, size_t len, struct identity *ret);
 /* The unit serial number of a page 0x80. */

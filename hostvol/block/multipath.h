@@ -20,8 +20,8 @@ int map_each_path(const struct call *c, const struct map *m,
 		  int (*fn)(const char *name, void *userdata), void *userdata);
 int map_count_paths(const struct call *c, const struct map *m);
 /*
- * Waits until a map has all of these paths; with fewer it is taken after some seconds, with a word
- * to the log.
+ * Has multipathd make a map of these paths, and waits until it has all of them; with fewer it is
+ * taken after some seconds, with a word to the log.
  */
 int map_await(const struct call *c, const char (*paths)[DISK_NAME_MAX], int count, struct map *ret,
 	      struct error *err);

@@ -14,5 +14,4 @@
 int usage_list(const struct call *c, const struct disk *d, const char *ignore, json_t **ret,
 	       struct error *err);
 /* -EBUSY and who uses it. */
-int usage_refuse(const struct call *c, const struct disk *d, const char *ignore,
-		 struct error *err);
+int usage_refuse(const struct call *c, const struct disk *d, const char *ignore, struct error *err);

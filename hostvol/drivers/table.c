@@ -15,8 +15,6 @@ static const struct param no_params[] = { { 0 } };
 						      .help = "Not supported in this version.",    \
 						      .params = no_params }
 
-LATER(ISCSI, "iSCSI");
-LATER(ISER, "iSER");
 LATER(FIBRE_CHANNEL, "Fibre Channel");
 LATER(AOE, "ATA over Ethernet");
 LATER(DRBD, "DRBD");
@@ -31,7 +29,7 @@ LATER(DISCO, "DISCO");
 LATER(VZSTORAGE, "Virtuozzo Storage");
 
 const struct driver *const drivers[] = {
-	&later_ISCSI,	      &later_ISER,
+	&driver_iscsi,	      &driver_iser,
 	&later_FIBRE_CHANNEL, &later_AOE,
 	&later_DRBD,	      &driver_nfs,
 	&driver_glusterfs,    &driver_local,
@@ -85,7 +83,7 @@ static json_t *strings_to_json(const char *const *strings)
 
 static json_t *params_to_json(const struct param *table)
 {
-	static const char *const types[] = { "string", "boolean", "any" };
+	static const char *const types[] = { "string", "boolean", "any", "list" };
 	json_t *a = json_array();
 
 	for (const struct param *p = table; a && p->name; p++) {
