@@ -61,16 +61,12 @@ static bool is_known(const struct call *c, const struct scsi_address *at)
 static int has_arrived(void *arg)
 {
 	struct arrival *a = arg;
-	struct disk d;
 	int r = scsi_find(a->c, a->at, a->name);
 
-	if (r <= 0)
-		return r;
-	/* ready when it has a size, and its node */
-	return disk_read(a->c, a->name, &d) >= 0 && d.size && sys_exists(a->c, "%s", d.path);
+	return r <= 0 ? r : disk_is_ready(a->c, a->name);
 }
 
-static int known_or_arrived(void *arg)
+static int is_known_now(void *arg)
 {
 	struct arrival *a = arg;
 
@@ -96,7 +92,7 @@ int scsi_scan(const struct call *c, const struct scsi_address *at, char name[sta
 	for (int i = 0; r >= 0 && i < SCANS && !is_known(c, at); i++) {
 		r = scan_once(c, at, err);
 		if (r >= 0 && i + 1 < SCANS) {
-			r = watch_until(c, &w, SCAN_AGAIN_MS, known_or_arrived, &arrival, err);
+			r = watch_until(c, &w, SCAN_AGAIN_MS, is_known_now, &arrival, err);
 			if (r == -ETIMEDOUT && call_left(c, 0, NULL) > 0)
 				r = 0;
 		}

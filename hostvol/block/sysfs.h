@@ -38,6 +38,10 @@ struct disk {
 /* -ENODEV: the kernel has no such disk. */
 int disk_read(const struct call *c, const char *name, struct disk *ret);
 /*
+ * Whether it can be opened: the kernel shows a disk, and makes its node, some time before that.
+ */
+bool disk_is_ready(const struct call *c, const char *name);
+/*
  * The link below /dev/disk/by-id that udev made for the disk, where it made one: for a map its
  * UUID's, else the one by world wide name. Else the device itself.
  */

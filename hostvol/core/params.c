@@ -102,6 +102,33 @@ static bool has_control(const char *s)
 	return false;
 }
 
+/* "a;b;c" of an array in a list: a portal with its port and transport. */
+static int join(const json_t *array, char separator, char **ret, struct error *err)
+{
+	cleanup_free char *text = NULL;
+	const json_t *item;
+	size_t i;
+	int r = text_format(&text, err, "%s", "");
+
+	json_array_foreach ((json_t *)array, i, item) {
+		cleanup_free char *before = TAKE_PTR(text);
+
+		if (r < 0 || (!json_is_string(item) && !json_is_integer(item)))
+			return r < 0 ? r
+				     : error_set(err, EINVAL, "neither a string nor a number");
+		if (json_is_string(item))
+			r = text_format(&text, err, "%s%.*s%s", before, i > 0, &separator,
+					json_string_value(item));
+		else
+			r = text_format(&text, err, "%s%.*s%" JSON_INTEGER_FORMAT, before, i > 0,
+					&separator, json_integer_value(item));
+	}
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(text);
+	return 0;
+}
+
 /* One item of a list, added to what is there; a comma would make two of it. */
 static int list_add(char **list, const json_t *item, struct error *err)
 {
@@ -111,6 +138,13 @@ static int list_add(char **list, const json_t *item, struct error *err)
 	if (json_is_integer(item))
 		return text_format(list, err, "%s%s%" JSON_INTEGER_FORMAT, before ? before : "",
 				   comma, json_integer_value(item));
+	if (json_is_array(item)) {
+		cleanup_free char *inner = NULL;
+		int r = join(item, ';', &inner, err);
+
+		return r < 0 ? r
+			     : text_format(list, err, "%s%s%s", before ? before : "", comma, inner);
+	}
 	if (!json_is_string(item))
 		return error_set(err, EINVAL, "neither a string nor a number");
 	return text_format(list, err, "%s%s%s", before ? before : "", comma,

@@ -67,6 +67,8 @@ int iscsi_session_units(const struct call *c, const struct iscsi_session *s);
  */
 int iscsi_login(const struct call *c, const struct attachment *a, const struct iscsi_paths *paths,
 		struct error *err);
+/* Waits for an iscsiadm that a process which died has left behind: it may still log in, or out. */
+void iscsi_settle(const struct call *c, const char *iqn);
 /* Logs out of every session of ours to the target that has no units, and removes its record. */
 int iscsi_logout(const struct call *c, const char *iface, const char *iqn, struct error *err);
 

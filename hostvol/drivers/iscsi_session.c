@@ -9,6 +9,7 @@
 
 #define LOGGED_IN_MS 20000 /* for a session that is being brought back */
 #define LOGOUT_TRIES 3
+#define SETTLE_MS 30000
 
 const char *iscsi_iface(const struct driver *d)
 {
@@ -134,7 +135,7 @@ static int iscsiadm(const struct call *c, const char *const *argv, struct host_r
 		return error_set(err, ENOENT, "iscsiadm is not installed (package open-iscsi)");
 	if (r == -ETIMEDOUT)
 		return error_set(err, ETIMEDOUT, "iscsid has not logged %s in time",
-				 streq(argv[7], "-l") ? "in" : "out");
+				 streq(argv[5], "-l") ? "in" : "out");
 	return r < 0 ? error_errno(err, -r, "cannot run iscsiadm") : 0;
 }
 
@@ -158,9 +159,10 @@ static void portal_text(const char *address, unsigned port, char *buf, size_t si
 static int log_in(const struct call *c, const char *iface, const char *iqn, const char *portal,
 		  struct error *err)
 {
-	const char *const one[] = { "iscsiadm", "-m", "node", "-T",   iqn, "-I",
-				    iface,	"-l", "-p",   portal, NULL };
-	const char *const all[] = { "iscsiadm", "-m", "node", "-T", iqn, "-I", iface, "-l", NULL };
+	/* the target's name comes last: by that the process is found where this one dies (iscsi_settle) */
+	const char *const one[] = { "iscsiadm", "-m",	"node", "-I", iface, "-l",
+				    "-p",	portal, "-T",	iqn,  NULL };
+	const char *const all[] = { "iscsiadm", "-m", "node", "-I", iface, "-l", "-T", iqn, NULL };
 	struct host_result result;
 	int r = iscsiadm(c, portal ? one : all, &result, err);
 
@@ -172,6 +174,15 @@ static int log_in(const struct call *c, const char *iface, const char *iqn, cons
 				 "authPassword are wrong, or it does not know its name",
 				 iqn);
 	return error_set(err, EIO, "cannot log in to %.150s: %.200s", iqn, last_words(&result));
+}
+
+void iscsi_settle(const struct call *c, const char *iqn)
+{
+	int left = call_left(c, SETTLE_MS, NULL);
+
+	/* ended, it would leave iscsid at work with nobody to wait for */
+	if (left > 0)
+		c->host->await_end(c->host, "iscsiadm", iqn, false, left);
 }
 
 /* ---- login ---------------------------------------------------------------------------------- */
@@ -327,8 +338,8 @@ static int log_out(const struct call *c, const char *iface, const char *iqn,
 
 	if (l->ours == l->empty) {
 		r = iscsiadm(c,
-			     (const char *const[]){ "iscsiadm", "-m", "node", "-T", iqn, "-I",
-						    iface, "-u", NULL },
+			     (const char *const[]){ "iscsiadm", "-m", "node", "-I", iface, "-u",
+						    "-T", iqn, NULL },
 			     &result, err);
 		if (r < 0 || result.status == 0)
 			return r;

@@ -52,6 +52,7 @@ int iscsi_locks_take(const struct call *c, const struct iscsi_paths *paths, stru
 		if (r < 0)
 			return r;
 		l->count++;
+		iscsi_settle(c, names[i]);
 	}
 	return 0;
 }

@@ -37,7 +37,8 @@ const struct driver *const drivers[] = {
 	&later_HGST,	      &later_RBD,
 	&later_SCALEIO,	      &later_SCALITY,
 	&later_QUOBYTE,	      &later_DISCO,
-	&later_VZSTORAGE,     NULL,
+	&later_VZSTORAGE,     &driver_nvmeof,
+	NULL,
 };
 
 static bool is_called(const struct driver *d, const char *name)
