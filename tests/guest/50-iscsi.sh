@@ -7,21 +7,8 @@ set -u -o pipefail
 . tests/lib/tap.sh
 . tests/guest/lio.sh
 PATH=$PWD/${QM_BUILD:-build}/hostvol:$PATH
-t1=iqn.2026-01.net.example:t1
-t2=iqn.2026-01.net.example:t2
 
-info() { # VOLUME TARGET LUN [MORE]
-	printf '{"driverVolumeType":"ISCSI","data":{"volumeId":"%s","targetIqn":"%s","targetLun":"%s","targetPortal":"127.0.0.1:3260"%s}}\n' \
-		"$1" "$2" "$3" "${4:+,$4}" > "/run/$1.json"
-}
-connect() { info "$@" && hostvol connect "/run/$1.json"; }
 connect_as() { local json=$1; printf '%s\n' "$json" > /run/as.json; hostvol connect --json /run/as.json; }
-sessions() { ls /sys/class/iscsi_session 2> /dev/null | wc -l; }
-disks() { ls -d /sys/block/sd* 2> /dev/null | wc -l; }
-count() { [ "$($1)" = "$2" ] || { echo "$($1) $1, not $2"; return 1; }; }
-device() { readlink -f "$(hostvol path "$1")"; }
-nothing_left() { count sessions 0 && count disks 0 && [ "$(hostvol list --json)" = "[]" ] && [ -z "$(find /etc/iscsi/nodes -type f)" ]; }
-
 setup() {
 	lio_start && lio_disk d0 64M 0f1c2a9e-0000-4000-8000-000000000000 && lio_disk d1 64M 1f1c2a9e-0000-4000-8000-000000000000 &&
 		lio_disk d2 64M 2f1c2a9e-0000-4000-8000-000000000000 && lio_target $t1 127.0.0.1:3260 127.0.0.2:3260 '[::1]:3260' &&
@@ -31,7 +18,6 @@ check "an iSCSI target" setup
 check "a volume is connected" connect a $t1 0
 check "one session" count sessions 1
 check "one disk: no foreign LUN comes with it (trap 13)" count disks 1
-written() { dd if=/dev/urandom of=/run/data bs=1M count=4 status=none && dd if=/run/data of="$(device "$1")" bs=1M oflag=direct status=none && cmp -n 4194304 /run/data "/run/$2.img"; }
 check "what is written reaches the target" written a d0
 udevadm settle
 check "its path is udev's link" bash -c 'hostvol path a | grep -q ^/dev/disk/by-id/'

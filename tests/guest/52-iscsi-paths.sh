@@ -8,21 +8,6 @@ set -u -o pipefail
 . tests/guest/lio.sh
 . tests/guest/interrupt.sh
 PATH=$PWD/${QM_BUILD:-build}/hostvol:$PATH
-t1=iqn.2026-01.net.example:t1
-t2=iqn.2026-01.net.example:t2
-
-info() { # VOLUME TARGET LUN [MORE]
-	printf '{"driverVolumeType":"ISCSI","data":{"volumeId":"%s","targetIqn":"%s","targetLun":"%s","targetPortal":"127.0.0.1:3260"%s}}\n' \
-		"$1" "$2" "$3" "${4:+,$4}" > "/run/$1.json"
-}
-connect() { info "$@" && hostvol connect "/run/$1.json"; }
-connect_as() { local json=$1; printf '%s\n' "$json" > /run/as.json; hostvol connect --json /run/as.json; }
-sessions() { ls /sys/class/iscsi_session 2> /dev/null | wc -l; }
-disks() { ls -d /sys/block/sd* 2> /dev/null | wc -l; }
-count() { [ "$($1)" = "$2" ] || { echo "$($1) $1, not $2"; return 1; }; }
-device() { readlink -f "$(hostvol path "$1")"; }
-maps() { ls -d /sys/block/dm-* 2> /dev/null | wc -l; }
-nothing_left() { count maps 0 && count sessions 0 && count disks 0 && [ "$(hostvol list --json)" = "[]" ] && [ -z "$(find /etc/iscsi/nodes -type f)" ]; }
 
 setup() {
 	lio_start && lio_disk d0 64M 0f1c2a9e-0000-4000-8000-000000000000 && lio_disk d1 64M 1f1c2a9e-0000-4000-8000-000000000000 &&

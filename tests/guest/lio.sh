@@ -48,3 +48,20 @@ multipathd_start() {
 	printf 'defaults {\n\tuser_friendly_names no\n\tfind_multipaths no\n\tpolling_interval 1\n}\n' > /etc/multipath.conf
 	multipathd && wait_for 30 bash -c 'multipathd show daemon | grep -Eq "running|idle"'
 }
+
+# The volumes of the tests, and what they leave.
+t1=iqn.2026-01.net.example:t1
+t2=iqn.2026-01.net.example:t2
+
+info() { # VOLUME TARGET LUN [MORE]
+	printf '{"driverVolumeType":"ISCSI","data":{"volumeId":"%s","targetIqn":"%s","targetLun":"%s","targetPortal":"127.0.0.1:3260"%s}}\n' \
+		"$1" "$2" "$3" "${4:+,$4}" > "/run/$1.json"
+}
+connect() { info "$@" && hostvol connect "/run/$1.json"; }
+sessions() { ls /sys/class/iscsi_session 2> /dev/null | wc -l; }
+disks() { ls -d /sys/block/sd* 2> /dev/null | wc -l; }
+count() { [ "$($1)" = "$2" ] || { echo "$($1) $1, not $2"; return 1; }; }
+device() { readlink -f "$(hostvol path "$1")"; }
+maps() { ls -d /sys/block/dm-* 2> /dev/null | wc -l; }
+nothing_left() { count maps 0 && count sessions 0 && count disks 0 && [ "$(hostvol list --json)" = "[]" ] && [ -z "$(find /etc/iscsi/nodes -type f)" ]; }
+written() { dd if=/dev/urandom of=/run/data bs=1M count=4 status=none && dd if=/run/data of="$(device "$1")" bs=1M oflag=direct status=none && cmp -n 4194304 /run/data "/run/$2.img"; }
