@@ -210,9 +210,7 @@ static int visit(const char *name, void *userdata)
 
 	if (s->portal && !str_has_prefix(name, s->portal))
 		return 0;
-	if (!sys_exists(s->c, "%s/nodes/%s/%s/%s", database(s->c), s->iqn, name, s->iface))
-		return 0;
-	s->count++;
+	s->count += sys_exists(s->c, "%s/nodes/%s/%s/%s", database(s->c), s->iqn, name, s->iface);
 	if (!s->remove)
 		return 0;
 	if (text_format(&dir, NULL, "%s%s/nodes/%s/%s", s->c->host->root, database(s->c), s->iqn,

@@ -29,15 +29,24 @@ LATER(DISCO, "DISCO");
 LATER(VZSTORAGE, "Virtuozzo Storage");
 
 const struct driver *const drivers[] = {
-	&driver_iscsi,	      &driver_iser,
-	&later_FIBRE_CHANNEL, &later_AOE,
-	&later_DRBD,	      &driver_nfs,
-	&driver_glusterfs,    &driver_local,
-	&later_GPFS,	      &later_HUAWEISDSHYPERVISOR,
-	&later_HGST,	      &later_RBD,
-	&later_SCALEIO,	      &later_SCALITY,
-	&later_QUOBYTE,	      &later_DISCO,
-	&later_VZSTORAGE,     &driver_nvmeof,
+	&driver_iscsi,
+	&driver_iser,
+	&later_FIBRE_CHANNEL,
+	&later_AOE,
+	&later_DRBD,
+	&driver_nfs,
+	&driver_glusterfs,
+	&driver_local,
+	&later_GPFS,
+	&later_HUAWEISDSHYPERVISOR,
+	&later_HGST,
+	&later_RBD,
+	&later_SCALEIO,
+	&later_SCALITY,
+	&later_QUOBYTE,
+	&later_DISCO,
+	&later_VZSTORAGE,
+	&driver_nvmeof,
 	NULL,
 };
 
