@@ -46,8 +46,7 @@ struct scsi_paths {
 		.check = check_addressing_mode,                                                    \
 		.help = "How the target numbers its LUNs: \"transparent\", \"SAM2\" (flat from "   \
 			"256 on), "                                                                \
-			"\"SAM3-flat\" (always flat).",                                            \
-		.example = "SAM2"                                                                  \
+			"\"SAM3-flat\" (always flat)."                                             \
 	}
 int check_addressing_mode(const char *value, struct error *err);
 

@@ -50,8 +50,7 @@ static const struct param params[] = {
 	  .help = "\"CHAP\", or \"None\"." },
 	{ .name = "authUsername",
 	  .check = check_chap,
-	  .help = "Name by which this host logs in with CHAP.",
-	  .example = "host-7" },
+	  .help = "Name by which this host logs in with CHAP." },
 	{ .name = "authPassword", .secret = true, .check = check_chap, .help = "Its secret." },
 	{ .name = "authUsernameIn",
 	  .aliases = (const char *const[]){ "mutualUsername", NULL },
@@ -187,7 +186,7 @@ static int iscsi_connect(const struct call *c, struct attachment *a, struct erro
 	if (r < 0)
 		return r;
 	/* a record has no secrets: prepare cannot ask for this one */
-	if (attachment_param(a, "authUsername") && !attachment_param(a, "authPassword"))
+	if (iscsi_uses_chap(a) && !attachment_param(a, "authPassword"))
 		return error_set(err, EINVAL, "authUsername is given without authPassword");
 	multipath = scsi_wants_multipath(c, a, paths.count, err);
 	if (multipath < 0)

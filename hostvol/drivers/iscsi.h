@@ -74,6 +74,8 @@ int iscsi_logout(const struct call *c, const char *iface, const char *iqn, struc
 
 /* ---- iscsi_record.c ---- */
 
+bool iscsi_uses_chap(const struct attachment *a);
+
 /*
  * What iscsiadm and iscsid keep of a portal, written by us: mode 0600, with the secrets, which so
  * never stand on a command line. Settings that are not given are those of iscsid.conf.

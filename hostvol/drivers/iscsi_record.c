@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <strings.h>
 
 /* Where open-iscsi keeps its records: Debian and most, then others. */
 static const char *database(const struct call *c)
@@ -98,6 +99,13 @@ static void put_auth(struct record *t, const struct attachment *a)
 			    attachment_param(a, keys[i].param));
 }
 
+bool iscsi_uses_chap(const struct attachment *a)
+{
+	const char *method = attachment_param(a, "authMethod");
+
+	return attachment_param(a, "authUsername") && (!method || strcasecmp(method, "None") != 0);
+}
+
 static const char *transport_of(const char *iface)
 {
 	return str_has_suffix(iface, "iser") ? "iser" : "tcp";
@@ -140,7 +148,7 @@ int iscsi_record_write(const struct call *c, const struct attachment *a, const s
 		       struct error *err)
 {
 	const char *iface = iscsi_iface(a->driver);
-	bool chap = attachment_param(a, "authUsername") != NULL;
+	bool chap = iscsi_uses_chap(a);
 	cleanup_free char *dir = NULL, *path = NULL;
 	cleanup_free struct record *t = calloc(1, sizeof(*t));
 	int r;
