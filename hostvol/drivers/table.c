@@ -15,7 +15,6 @@ static const struct param no_params[] = { { 0 } };
 						      .help = "Not supported in this version.",    \
 						      .params = no_params }
 
-LATER(FIBRE_CHANNEL, "Fibre Channel");
 LATER(AOE, "ATA over Ethernet");
 LATER(DRBD, "DRBD");
 LATER(GPFS, "GPFS");
@@ -31,7 +30,7 @@ LATER(VZSTORAGE, "Virtuozzo Storage");
 const struct driver *const drivers[] = {
 	&driver_iscsi,
 	&driver_iser,
-	&later_FIBRE_CHANNEL,
+	&driver_fc,
 	&later_AOE,
 	&later_DRBD,
 	&driver_nfs,
