@@ -40,6 +40,9 @@ int cmd_path(struct cli *cli, int argc, char **argv);
 int cmd_list(struct cli *cli, int argc, char **argv);
 int cmd_drivers(struct cli *cli, int argc, char **argv);
 int cmd_recover(struct cli *cli, int argc, char **argv);
+int cmd_extend(struct cli *cli, int argc, char **argv);
+int cmd_plan(struct cli *cli, int argc, char **argv);
+int cmd_repair(struct cli *cli, int argc, char **argv);
 int cmd_completion(struct cli *cli, int argc, char **argv);
 
 /* The handle, opened with what the command line said; NULL: said so on standard error. */

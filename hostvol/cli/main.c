@@ -44,6 +44,22 @@ const struct verb verbs[] = {
 	{ "recover", cmd_recover, "", "take up what died in the middle",
 	  "  --json             print what was done as JSON\n\nExample:\n  hostvol recover\n",
 	  "--json" },
+	{ "extend", cmd_extend, "VOLUMEID", "make this host see that a volume has grown",
+	  "  --json             print the size, and what came of each path\n"
+	  "\nA file system on the volume stays as it is: grow it afterwards.\n"
+	  "\nExample:\n  hostvol extend pvc-0f3a\n",
+	  "--json" },
+	{ "plan", cmd_plan, "VOLUMEID", "who uses a volume, and what disconnecting would do",
+	  "  --consumer=NAME    the consumer that would end its use\n"
+	  "  --json             print it as JSON\n"
+	  "\nNothing is changed.\n\nExample:\n  hostvol plan pvc-0f3a\n",
+	  "--consumer --json" },
+	{ "repair", cmd_repair, "", "take away what was left behind, and no record names",
+	  "  --dry-run          only say what is there\n"
+	  "  --json             print it as JSON\n"
+	  "\nWhat is in use is left alone. Exit status 1: something remains.\n"
+	  "\nExample:\n  hostvol repair --dry-run\n",
+	  "--dry-run --json" },
 	{ "completion", cmd_completion, "bash", "print a completion script",
 	  "\nExample:\n  . <(hostvol completion bash)\n", "" },
 	{ 0 },

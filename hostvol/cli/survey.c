@@ -186,7 +186,7 @@ int cmd_completion(struct cli *cli, int argc, char **argv)
 		       streq(v->name, "completion") ? " bash" : "");
 	printf("\t\tesac\n\tdone\n"
 	       "\tcase ${COMP_WORDS[*]} in\n"
-	       "\t*' path '* | *' disconnect '* | *' list '*)\n"
+	       "\t*' path '* | *' disconnect '* | *' list '* | *' extend '* | *' plan '*)\n"
 	       "\t\twords+=\" $(hostvol list 2>/dev/null | awk 'NR > 1 && $1 != \"!\" { print $1 "
 	       "}')\" ;;\n"
 	       "\tesac\n"

@@ -292,6 +292,56 @@ int hostvol_recover_json(struct hostvol *h, char **ret_json, struct hostvol_erro
 	return give_error(&problem, r < 0 ? r : done, err);
 }
 
+int hostvol_extend_volume_json(struct hostvol *h, const char *volume_id, char **ret_json,
+			       struct hostvol_error *err)
+{
+	cleanup_json json_t *o = NULL;
+	struct error problem = ERROR_INIT, other = ERROR_INIT;
+	struct call c = call_begin(h);
+	int r = attach_extend(&c, volume_id ? volume_id : "", &o, &problem), done = r;
+
+	if (o)
+		r = give_json(o, ret_json, &other);
+	return give_error(done < 0 ? &problem : &other, done < 0 ? done : r, err);
+}
+
+int hostvol_plan_json(struct hostvol *h, const char *json, char **ret_json,
+		      struct hostvol_error *err)
+{
+	cleanup_with(info_done) struct info i = { 0 };
+	cleanup_json json_t *o = NULL;
+	cleanup_free char *volume_id = NULL;
+	struct error problem = ERROR_INIT;
+	struct call c = call_begin(h);
+	int r = info_parse(json, &i, &problem);
+
+	if (r >= 0)
+		r = find_volume_id(&c, &i, &volume_id, &problem);
+	if (r >= 0)
+		r = attach_plan(&c, volume_id, i.consumer, &o, &problem);
+	if (r >= 0)
+		r = give_json(o, ret_json, &problem);
+	return give_error(&problem, r, err);
+}
+
+int hostvol_audit_json(struct hostvol *h, unsigned flags, char **ret_json,
+		       struct hostvol_error *err)
+{
+	cleanup_json json_t *o = NULL;
+	struct error problem = ERROR_INIT;
+	struct call c = call_begin(h);
+	int r = attach_audit(&c, flags & HOSTVOL_REPAIR, &o, &problem), done = r;
+
+	if (r >= 0)
+		r = give_json(o, ret_json, &problem);
+	return give_error(&problem, r < 0 ? r : done, err);
+}
+
+void hostvol_cancel(struct hostvol *h)
+{
+	atomic_fetch_add(&h->cancelled, 1);
+}
+
 int hostvol_drivers_json(char **ret_json, struct hostvol_error *err)
 {
 	cleanup_json json_t *o = NULL;

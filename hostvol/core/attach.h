@@ -24,3 +24,14 @@ int attach_find(const struct call *c, const char *volume_id, struct attachment *
 /* A JSON array; 1: some remain interrupted. */
 int attach_recover(const struct call *c, json_t **ret, struct error *err);
 int attach_list(const struct call *c, const char *volume_id, json_t **ret, struct error *err);
+
+/*
+ * Under the locks of every record of the volume: makes the host see that the storage has grown it.
+ * A JSON object {"volumeId", "path", "size", "paths"}; set where paths failed, too.
+ */
+int attach_extend(const struct call *c, const char *volume_id, json_t **ret, struct error *err);
+/* {"volumeId", "consumer", "path", "usedBy", "devices", "steps"} of a disconnect. */
+int attach_plan(const struct call *c, const char *volume_id, const char *consumer, json_t **ret,
+		struct error *err);
+/* Recovery, and what no record names; repair: takes that away. 1: some remain. */
+int attach_audit(const struct call *c, bool repair, json_t **ret, struct error *err);

@@ -9,6 +9,7 @@ enum param_type {
 	PARAM_STRING,
 	PARAM_BOOLEAN, /* or the strings "true" and "false": CSI's attributes are all strings */
 	PARAM_IGNORED, /* others send it; it means nothing here */
+	PARAM_LIST, /* an array of strings or numbers, or one of these; kept as "a,b,c" */
 };
 
 struct param {
@@ -50,6 +51,23 @@ struct driver {
 			  struct error *err);
 	/* Verifies that what stands at path is the volume. */
 	int (*verify)(const struct call *c, struct attachment *a, struct error *err);
+	/*
+	 * Takes note of a size that has grown. Adds to result what came of each path ("paths":
+	 * [{"device", "before", "after", "error"}]), also where it fails, and "size". NULL: there is
+	 * nothing to be done for it.
+	 */
+	int (*extend)(const struct call *c, struct attachment *a, json_t *result,
+		      struct error *err);
+	/*
+	 * Says what a disconnect would do: adds "devices" and "usedBy" (words for people) to result,
+	 * and to its "steps". Changes nothing.
+	 */
+	int (*plan)(const struct call *c, struct attachment *a, json_t *result, struct error *err);
+	/*
+	 * Finds what this library made and no record names, and with repair takes it away: adds
+	 * {"kind", "name", "message", "action"} to findings. 1: something could not be.
+	 */
+	int (*audit)(const struct call *c, bool repair, json_t *findings, struct error *err);
 };
 
 /* Every driver name of the specification, ended by NULL. */

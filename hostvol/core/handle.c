@@ -18,13 +18,16 @@ struct call call_begin(const struct hostvol *h)
 {
 	return (struct call){ .h = h,
 			      .host = h->host,
-			      .deadline_ms = h->host->mono_ms(h->host) + h->deadline_ms };
+			      .deadline_ms = h->host->mono_ms(h->host) + h->deadline_ms,
+			      .begun = atomic_load(&h->cancelled) };
 }
 
 int call_left(const struct call *c, int max, struct error *err)
 {
 	int64_t left = c->deadline_ms - c->host->mono_ms(c->host);
 
+	if (!c->undoing && atomic_load(&c->h->cancelled) != c->begun)
+		return error_set(err, ECANCELED, "the call was cancelled");
 	if (left <= 0)
 		return error_set(err, ETIMEDOUT, "not done within %d ms", c->h->deadline_ms);
 	return max > 0 && left > max ? max : (int)left;
@@ -34,6 +37,7 @@ struct call call_undo(const struct call *c)
 {
 	struct call undo = *c;
 
+	undo.undoing = true;
 	undo.deadline_ms = c->host->mono_ms(c->host) + UNDO_MS;
 	return undo;
 }

@@ -6,12 +6,15 @@
 #include "host.h"
 #include "hostvol/hostvol.h"
 
+#include <stdatomic.h>
+
 struct hostvol {
 	char *state_dir, *run_dir, *ip;
 	int deadline_ms;
 	hostvol_log_fn log;
 	void *log_userdata;
 	const struct hostvol_host *host;
+	atomic_uint cancelled; /* how often hostvol_cancel() was called */
 };
 
 /* One call of the interface: the handle and the time by which it has to end. */
@@ -19,10 +22,15 @@ struct call {
 	const struct hostvol *h;
 	const struct hostvol_host *host;
 	int64_t deadline_ms; /* on the host's monotonic clock */
+	unsigned begun; /* h->cancelled then; another value by now: it is to end */
+	bool undoing; /* what a failed call undoes is undone, cancelled or not */
 };
 
 struct call call_begin(const struct hostvol *h);
-/* Milliseconds left, at most max (0: no such bound); -ETIMEDOUT and a message once it has passed. */
+/*
+ * Milliseconds left, at most max (0: no such bound); -ETIMEDOUT and a message once it has passed,
+ * -ECANCELED where the call was cancelled. Whoever waits asks this at least every half second.
+ */
 int call_left(const struct call *c, int max, struct error *err);
 /* A failed step is undone in time of its own: what is left may be nothing. */
 struct call call_undo(const struct call *c);

@@ -92,7 +92,38 @@ struct hostvol_host {
 	/* Machine (as uname -m) and host name. */
 	int (*identify)(const struct hostvol_host *host, char *machine, char *name, size_t size);
 	bool (*multipathd_runs)(const struct hostvol_host *host);
+
+	/* ---- block devices; a device is its path below /dev ---- */
+
+	/* One write to a file of the kernel's (sysfs), below root. */
+	int (*write_kernel)(const struct hostvol_host *host, const char *path, const char *text,
+			    int timeout_ms);
+	/* Asks the device itself (SG_IO) for a page of its vital product data; the length. */
+	int (*inquiry)(const struct hostvol_host *host, const char *device, unsigned page,
+		       unsigned char *buf, size_t size, int timeout_ms);
+	/* Asks a namespace's controller: NVME_IDENTIFY_SIZE bytes; cns as in the NVMe specification. */
+	int (*nvme_identify)(const struct hostvol_host *host, const char *device, unsigned cns,
+			     unsigned char *buf, int timeout_ms);
+	/* A descriptor that holds the device for itself; -EBUSY: mounted, held, or claimed by another. */
+	int (*claim)(const struct hostvol_host *host, const char *device);
+	/* Writes out what is cached of the device. */
+	int (*flush)(const struct hostvol_host *host, const char *device, int timeout_ms);
+	/* Who has the device open for writing: "qemu (71), dd (80)", cut to size; "" for nobody. */
+	int (*writers)(const struct hostvol_host *host, unsigned major, unsigned minor, char *buf,
+		       size_t size);
+	/* A descriptor that hears of devices' coming, changing and going, from kernel and udev. */
+	int (*events_open)(const struct hostvol_host *host);
+	/* 1: something happened since; 0: nothing within timeout_ms. */
+	int (*events_wait)(const struct hostvol_host *host, int fd, int timeout_ms);
+	/* One command to multipathd; its reply, cut to size. */
+	int (*multipathd)(const struct hostvol_host *host, const char *command, char *reply,
+			  size_t size, int timeout_ms);
+	/* Connects an NVMe controller (options as /dev/nvme-fabrics takes them), and its reply. */
+	int (*fabrics)(const struct hostvol_host *host, const char *options, char *reply,
+		       size_t size, int timeout_ms);
 };
+
+#define NVME_IDENTIFY_SIZE 4096
 
 extern const struct hostvol_host host_real;
 

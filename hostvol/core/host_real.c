@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "host.h"
+#include "host_block.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,7 +21,6 @@
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <sys/un.h>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -246,15 +245,9 @@ static int real_identify(const struct hostvol_host *host, char *machine, char *n
 
 static bool real_multipathd_runs(const struct hostvol_host *host)
 {
-	/* its control socket, in the abstract name space */
-	static const char name[] = "\0/org/kernel/linux/storage/multipathd";
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	cleanup_close int fd = multipathd_connect();
 
-	memcpy(addr.sun_path, name, sizeof(name) - 1);
-	return fd >= 0 &&
-	       connect(fd, (struct sockaddr *)&addr,
-		       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + sizeof(name) - 1)) == 0;
+	return fd >= 0;
 }
 
 const struct hostvol_host host_real = {
@@ -276,4 +269,14 @@ const struct hostvol_host host_real = {
 	.address = real_address,
 	.identify = real_identify,
 	.multipathd_runs = real_multipathd_runs,
+	.write_kernel = block_write_kernel,
+	.inquiry = block_inquiry,
+	.nvme_identify = block_nvme_identify,
+	.claim = block_claim,
+	.flush = block_flush,
+	.writers = block_writers,
+	.events_open = block_events_open,
+	.events_wait = block_events_wait,
+	.multipathd = block_multipathd,
+	.fabrics = block_fabrics,
 };

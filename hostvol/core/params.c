@@ -102,12 +102,90 @@ static bool has_control(const char *s)
 	return false;
 }
 
+/* "a;b;c" of an array in a list: a portal with its port and transport. */
+static int join(const json_t *array, char separator, char **ret, struct error *err)
+{
+	cleanup_free char *text = NULL;
+	const json_t *item;
+	size_t i;
+	int r = text_format(&text, err, "%s", "");
+
+	json_array_foreach ((json_t *)array, i, item) {
+		cleanup_free char *before = TAKE_PTR(text);
+
+		if (r < 0 || (!json_is_string(item) && !json_is_integer(item)))
+			return r < 0 ? r
+				     : error_set(err, EINVAL, "neither a string nor a number");
+		if (json_is_string(item))
+			r = text_format(&text, err, "%s%.*s%s", before, i > 0, &separator,
+					json_string_value(item));
+		else
+			r = text_format(&text, err, "%s%.*s%" JSON_INTEGER_FORMAT, before, i > 0,
+					&separator, json_integer_value(item));
+	}
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(text);
+	return 0;
+}
+
+/* One item of a list, added to what is there; a comma would make two of it. */
+static int list_add(char **list, const json_t *item, struct error *err)
+{
+	cleanup_free char *before = TAKE_PTR(*list);
+	const char *comma = before ? "," : "";
+
+	if (json_is_integer(item))
+		return text_format(list, err, "%s%s%" JSON_INTEGER_FORMAT, before ? before : "",
+				   comma, json_integer_value(item));
+	if (json_is_array(item)) {
+		cleanup_free char *inner = NULL;
+		int r = join(item, ';', &inner, err);
+
+		return r < 0 ? r
+			     : text_format(list, err, "%s%s%s", before ? before : "", comma, inner);
+	}
+	if (!json_is_string(item))
+		return error_set(err, EINVAL, "neither a string nor a number");
+	return text_format(list, err, "%s%s%s", before ? before : "", comma,
+			   json_string_value(item));
+}
+
+/* New reference to "a,b,c" of an array, or of one string or number. */
+static int list_text(const json_t *value, json_t **ret, struct error *err)
+{
+	cleanup_free char *list = NULL;
+	const json_t *item;
+	size_t i;
+	int r = 0;
+
+	if (!json_is_array(value))
+		r = list_add(&list, value, err);
+	json_array_foreach ((json_t *)value, i, item) {
+		r = list_add(&list, item, err);
+		if (r < 0)
+			return r;
+	}
+	if (r < 0)
+		return r;
+	*ret = json_string(list ? list : "");
+	return *ret ? 0 : no_memory(err);
+}
+
 /* New reference to the value as the table types it. */
 static int convert(const struct param *p, const json_t *value, json_t **ret, struct error *err)
 {
-	const char *text = json_string_value(value);
+	cleanup_json json_t *list = NULL;
+	const char *text;
 	int r;
 
+	if (p->type == PARAM_LIST) {
+		r = list_text(value, &list, err);
+		if (r < 0)
+			return error_prefix(err, "%s", p->name);
+		value = list;
+	}
+	text = json_string_value(value);
 	if (p->type == PARAM_BOOLEAN) {
 		if (!json_is_boolean(value) && !streq(text, "true") && !streq(text, "false"))
 			return error_set(err, EINVAL, "%s: neither true nor false", p->name);
@@ -125,6 +203,20 @@ static int convert(const struct param *p, const json_t *value, json_t **ret, str
 	}
 	*ret = json_string(text);
 	return *ret ? 0 : no_memory(err);
+}
+
+/* Whether item, or the first of its items, is one of list's. */
+static bool list_has(const json_t *list, const json_t *item)
+{
+	const char *text = json_string_value(item);
+	size_t len = strlen(text);
+
+	for (const char *p = json_string_value(list); p; p = strchr(p, ',')) {
+		p += *p == ',';
+		if (strncmp(p, text, len) == 0 && (!p[len] || p[len] == ','))
+			return true;
+	}
+	return false;
 }
 
 static int read_one(const struct driver *driver, const char *key, const json_t *value, json_t *out,
@@ -146,7 +238,11 @@ static int read_one(const struct driver *driver, const char *key, const json_t *
 	if (r < 0)
 		return r;
 	before = json_object_get(out, p->name);
-	if (before && !json_equal(before, converted))
+	/* others send one portal, and beside it the list of all */
+	if (before && p->type == PARAM_LIST && list_has(before, converted))
+		return 0;
+	if (before && !json_equal(before, converted) &&
+	    !(p->type == PARAM_LIST && list_has(converted, before)))
 		return error_set(err, EINVAL, "%s: given twice, with different values", p->name);
 	return json_object_set(out, p->name, converted) < 0 ? no_memory(err) : 0;
 }

@@ -33,7 +33,15 @@ static int find_one(struct attachment *a, void *userdata)
 			*s->err = problem;
 		return 0;
 	}
-	return journal_load(s->c, a->id, &s->found, s->err);
+	r = journal_load(s->c, a->id, &s->found, s->err);
+	/* as it was seen just now: udev may have made a better name for it since it was connected */
+	if (r >= 0) {
+		char *path = s->found->path;
+
+		s->found->path = a->path;
+		a->path = path;
+	}
+	return r;
 }
 
 int attach_find(const struct call *c, const char *volume_id, struct attachment **ret,

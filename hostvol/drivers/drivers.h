@@ -5,3 +5,5 @@
 
 /* One file each. The table that lists them is table.c. */
 extern const struct driver driver_glusterfs, driver_local, driver_nfs;
+/* block devices */
+extern const struct driver driver_fc, driver_iscsi, driver_iser, driver_nvmeof;

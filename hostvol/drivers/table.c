@@ -15,9 +15,6 @@ static const struct param no_params[] = { { 0 } };
 						      .help = "Not supported in this version.",    \
 						      .params = no_params }
 
-LATER(ISCSI, "iSCSI");
-LATER(ISER, "iSER");
-LATER(FIBRE_CHANNEL, "Fibre Channel");
 LATER(AOE, "ATA over Ethernet");
 LATER(DRBD, "DRBD");
 LATER(GPFS, "GPFS");
@@ -31,15 +28,25 @@ LATER(DISCO, "DISCO");
 LATER(VZSTORAGE, "Virtuozzo Storage");
 
 const struct driver *const drivers[] = {
-	&later_ISCSI,	      &later_ISER,
-	&later_FIBRE_CHANNEL, &later_AOE,
-	&later_DRBD,	      &driver_nfs,
-	&driver_glusterfs,    &driver_local,
-	&later_GPFS,	      &later_HUAWEISDSHYPERVISOR,
-	&later_HGST,	      &later_RBD,
-	&later_SCALEIO,	      &later_SCALITY,
-	&later_QUOBYTE,	      &later_DISCO,
-	&later_VZSTORAGE,     NULL,
+	&driver_iscsi,
+	&driver_iser,
+	&driver_fc,
+	&later_AOE,
+	&later_DRBD,
+	&driver_nfs,
+	&driver_glusterfs,
+	&driver_local,
+	&later_GPFS,
+	&later_HUAWEISDSHYPERVISOR,
+	&later_HGST,
+	&later_RBD,
+	&later_SCALEIO,
+	&later_SCALITY,
+	&later_QUOBYTE,
+	&later_DISCO,
+	&later_VZSTORAGE,
+	&driver_nvmeof,
+	NULL,
 };
 
 static bool is_called(const struct driver *d, const char *name)
@@ -85,7 +92,7 @@ static json_t *strings_to_json(const char *const *strings)
 
 static json_t *params_to_json(const struct param *table)
 {
-	static const char *const types[] = { "string", "boolean", "any" };
+	static const char *const types[] = { "string", "boolean", "any", "list" };
 	json_t *a = json_array();
 
 	for (const struct param *p = table; a && p->name; p++) {

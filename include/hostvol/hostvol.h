@@ -19,7 +19,8 @@ extern "C" {
  *    output is untouched and *err (may be NULL) holds one sentence for a person.
  *  - What is given back is the caller's: strings end with hostvol_free(), structures with their
  *    own function. All of these accept NULL.
- *  - A handle does not change after hostvol_open(): threads may share one.
+ *  - A handle does not change after hostvol_open(): threads may share one. hostvol_cancel() ends
+ *    the calls of all of them.
  *  - The library starts no threads, logs nothing itself (a callback does), never ends the process
  *    (an allocation that fails is -ENOMEM), and never writes a secret to a record, a log, an error
  *    or a command line.
@@ -249,6 +250,34 @@ HOSTVOL_API int hostvol_list_json(struct hostvol *h, const char *volume_id, char
  * 1: some could not be brought to an end; they are tried again next time.
  */
 HOSTVOL_API int hostvol_recover_json(struct hostvol *h, char **ret_json, struct hostvol_error *err);
+/*
+ * Makes this host see that the storage has grown the volume; a file system on it stays as it is.
+ * Gives {"volumeId", "path", "size", "paths": [{"device", "before", "after", "error"}]}, where
+ * paths failed together with the error. Extending what has not grown changes nothing.
+ */
+HOSTVOL_API int hostvol_extend_volume_json(struct hostvol *h, const char *volume_id,
+					   char **ret_json, struct hostvol_error *err);
+/*
+ * What disconnecting (json as there) would do now: {"volumeId", "consumer", "path", "devices",
+ * "usedBy", "steps"}; where usedBy (mounts, devices on top, programs) is not empty, it would be
+ * refused without HOSTVOL_FORCE. Changes nothing.
+ */
+HOSTVOL_API int hostvol_plan_json(struct hostvol *h, const char *json, char **ret_json,
+				  struct hostvol_error *err);
+/* Flags of hostvol_audit_json */
+#define HOSTVOL_REPAIR 1u /* take away what is found */
+/*
+ * Finds what this library left when it was interrupted: records, and sessions, controllers, disks
+ * and maps that no record names. Gives [{"kind", "name", "message", "action"}]; action is "none"
+ * without HOSTVOL_REPAIR, else what was done, or "failed". 1: something remains.
+ */
+HOSTVOL_API int hostvol_audit_json(struct hostvol *h, unsigned flags, char **ret_json,
+				   struct hostvol_error *err);
+/*
+ * From another thread: the calls that are under way on this handle end soon with -ECANCELED, and
+ * undo what they did. Later calls are not touched.
+ */
+HOSTVOL_API void hostvol_cancel(struct hostvol *h);
 /* The driver table: names, aliases, parameters, which are supported. */
 HOSTVOL_API int hostvol_drivers_json(char **ret_json, struct hostvol_error *err);
 

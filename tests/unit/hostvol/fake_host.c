@@ -309,3 +309,13 @@ void temp_remove(char *dir)
 	remove_tree(dir, NULL);
 	free(dir);
 }
+
+bool fake_begin(struct fake *f, int *ret_call)
+{
+	return begin(f, ret_call);
+}
+
+int fake_end(struct fake *f, int call, int r)
+{
+	return end(f, call, r);
+}

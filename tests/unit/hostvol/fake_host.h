@@ -42,6 +42,10 @@ void fake_free(struct fake *f);
 /* From now on: calls are counted from 1. */
 void fake_set_fault(struct fake *f, enum fake_fault fault, int at);
 
+/* Around an operation of another fake: true: it is to fail; then its result goes through fake_end. */
+bool fake_begin(struct fake *f, int *ret_call);
+int fake_end(struct fake *f, int call, int r);
+
 /* A directory for a test, removed by temp_remove. */
 char *temp_make(void);
 void temp_remove(char *dir);

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "nvme.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+
+static int check_transport(const char *value, struct error *err)
+{
+	static const char *const known[] = { "tcp", "rdma", "fc" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (strcasecmp(value, known[i]) == 0)
+			return 0;
+	return error_set(err, EINVAL, "\"%.40s\" is neither tcp nor rdma nor fc", value);
+}
+
+/* What becomes an option for the kernel must not end it. */
+static int check_word(const char *value, struct error *err)
+{
+	if (strlen(value) >= NQN_MAX || strpbrk(value, ", \\\"'"))
+		return error_set(err, EINVAL,
+				 "longer than %d bytes, or with a comma, blank or quote",
+				 NQN_MAX - 1);
+	return 0;
+}
+
+static int check_number(const char *value, struct error *err)
+{
+	if (!*value || strlen(value) > 9 || strspn(value, "0123456789") != strlen(value))
+		return error_set(err, EINVAL, "\"%.40s\" is no number", value);
+	return 0;
+}
+
+static int check_uuid(const char *value, struct error *err)
+{
+	size_t digits = 0;
+
+	for (const char *p = value; *p; p++) {
+		if (*p != '-' && !isxdigit((unsigned char)*p))
+			return error_set(err, EINVAL, "\"%.60s\" is not hexadecimal", value);
+		digits += *p != '-';
+	}
+	if (digits != 32)
+		return error_set(err, EINVAL, "\"%.60s\" has not 32 digits", value);
+	return 0;
+}
+
+const struct param nvme_params[] = {
+	{ .name = "targetNqn",
+	  .aliases = (const char *const[]){ "nqn", NULL },
+	  .required = true,
+	  .identity = true,
+	  .check = check_word,
+	  .help = "The name of the subsystem that has the volume.",
+	  .example = "nqn.2026-01.net.example:array" },
+	{ .name = "targetPortal",
+	  .aliases = (const char *const[]){ "portal", "traddr", NULL },
+	  .type = PARAM_LIST,
+	  .required = true,
+	  .help = "Where the subsystem listens, HOST:PORT, or [HOST, PORT, TRANSPORT]; several are "
+		  "several paths. For Fibre Channel nn-0x…:pn-0x….",
+	  .example = "192.0.2.10:4420,192.0.2.11:4420" },
+	{ .name = "targetPort",
+	  .aliases = (const char *const[]){ "trsvcid", NULL },
+	  .type = PARAM_LIST,
+	  .fallback = "4420",
+	  .check = check_number,
+	  .help = "The port of portals that say none." },
+	{ .name = "transportType",
+	  .aliases = (const char *const[]){ "transport", "trtype", NULL },
+	  .fallback = "tcp",
+	  .check = check_transport,
+	  .help = "\"tcp\", \"rdma\" or \"fc\", of portals that say none." },
+	{ .name = "volUuid",
+	  .aliases = (const char *const[]){ "uuid", "volumeUuid", NULL },
+	  .identity = true,
+	  .check = check_uuid,
+	  .help = "The namespace's UUID. One of volUuid, volumeNguid and nsId must be given; the "
+		  "first of them decides.",
+	  .example = "3f1c2a9e-0000-4000-8000-000000000001" },
+	{ .name = "volumeNguid",
+	  .aliases = (const char *const[]){ "nguid", NULL },
+	  .identity = true,
+	  .check = check_uuid,
+	  .help = "The namespace's NGUID." },
+	{ .name = "nsId",
+	  .aliases = (const char *const[]){ "nsid", NULL },
+	  .type = PARAM_LIST,
+	  .identity = true,
+	  .check = check_number,
+	  .help = "The namespace's number, which the storage may give to another volume." },
+	{ .name = "hostNqn",
+	  .check = check_word,
+	  .fallback = "/etc/nvme/hostnqn",
+	  .help = "This host's name to the subsystem." },
+	{ .name = "hostId",
+	  .check = check_uuid,
+	  .fallback = "/etc/nvme/hostid",
+	  .help = "This host's identifier." },
+	{ .name = "hostTraddr",
+	  .check = check_word,
+	  .help = "The address of this host that connections leave from." },
+	{ .name = "ctrlLossTmo",
+	  .type = PARAM_LIST,
+	  .check = check_number,
+	  .fallback = "600",
+	  .help = "Seconds until a subsystem that does not answer is given up, and unwritten data "
+		  "with it." },
+	{ .name = "dhchapSecret",
+	  .secret = true,
+	  .check = check_word,
+	  .help = "This host's key, DHHC-1:…, where the subsystem wants to know who connects." },
+	{ 0 },
+};
+
+int nvme_portal_parse(const char *text, const char *transport, const char *port,
+		      struct nvme_address *ret, struct error *err)
+{
+	struct nvme_address a = { 0 };
+	char copy[200], *host = copy, *colon, *end;
+
+	if (snprintf(copy, sizeof(copy), "%s", text) >= (int)sizeof(copy) ||
+	    check_word(text, NULL) < 0)
+		return error_set(err, EINVAL, "\"%.100s\" is no portal", text);
+	snprintf(a.transport, sizeof(a.transport), "%.7s", transport);
+	snprintf(a.trsvcid, sizeof(a.trsvcid), "%.15s", port);
+	end = strstr(copy, "://");
+	if (end) { /* tcp://HOST:PORT */
+		*end = '\0';
+		snprintf(a.transport, sizeof(a.transport), "%.7s", copy);
+		host = end + 3;
+	}
+	end = strchr(host, ';');
+	if (end) { /* HOST;PORT;TRANSPORT, of an array */
+		*end++ = '\0';
+		colon = strchr(end, ';');
+		if (colon) {
+			*colon++ = '\0';
+			snprintf(a.transport, sizeof(a.transport), "%.7s", colon);
+		}
+		snprintf(a.trsvcid, sizeof(a.trsvcid), "%.15s", end);
+	}
+	for (char *p = a.transport; *p; p++)
+		*p = (char)tolower((unsigned char)*p);
+	if (check_transport(a.transport, err) < 0)
+		return -EINVAL;
+	if (streq(a.transport, "fc")) {
+		a.trsvcid[0] = '\0';
+	} else if (host[0] == '[' && (end = strchr(host, ']'))) {
+		*end++ = '\0';
+		host++;
+		if (*end == ':')
+			snprintf(a.trsvcid, sizeof(a.trsvcid), "%.15s", end + 1);
+	} else if ((colon = strchr(host, ':')) && colon == strrchr(host, ':')) {
+		*colon = '\0';
+		snprintf(a.trsvcid, sizeof(a.trsvcid), "%.15s", colon + 1);
+	}
+	if (!host[0] || strlen(host) >= sizeof(a.traddr) ||
+	    (!streq(a.transport, "fc") && check_number(a.trsvcid, NULL) < 0))
+		return error_set(err, EINVAL, "\"%.100s\" is not HOST:PORT", text);
+	snprintf(a.traddr, sizeof(a.traddr), "%.127s", host);
+	*ret = a;
+	return 0;
+}
+
+int nvme_target_read(const struct attachment *a, struct nvme_target *ret, struct error *err)
+{
+	const char *portals = attachment_param(a, "targetPortal"),
+		   *port = attachment_param(a, "targetPort"),
+		   *transport = attachment_param(a, "transportType"),
+		   *out = attachment_param(a, "hostTraddr");
+	char text[200];
+	int r;
+
+	*ret = (struct nvme_target){ .nqn = attachment_param(a, "targetNqn"),
+				     .want = { .uuid = attachment_param(a, "volUuid"),
+					       .nguid = attachment_param(a, "volumeNguid"),
+					       .nsid = attachment_param(a, "nsId") } };
+	if (!ret->want.uuid && !ret->want.nguid && !ret->want.nsid)
+		return error_set(
+			err, EINVAL,
+			"none of volUuid, volumeNguid and nsId is given: which namespace?");
+	for (const char *p = portals; *p;) {
+		size_t len = strcspn(p, ",");
+
+		if (ret->count == NVME_PORTALS_MAX)
+			return error_set(err, EINVAL, "targetPortal: more than %d",
+					 NVME_PORTALS_MAX);
+		snprintf(text, sizeof(text), "%.*s", (int)len, p);
+		r = nvme_portal_parse(text, transport ? transport : "tcp", port ? port : "4420",
+				      &ret->portals[ret->count], err);
+		if (r < 0)
+			return error_prefix(err, "targetPortal");
+		if (out)
+			snprintf(ret->portals[ret->count].host_traddr,
+				 sizeof(ret->portals[0].host_traddr), "%.127s", out);
+		ret->count++;
+		p += len;
+		p += *p == ',';
+	}
+	return 0;
+}

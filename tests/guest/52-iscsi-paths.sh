@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The iSCSI driver of hostvol on several paths, interrupted, and by many at once. A check that bears a trap's number shows that one of
+# the known mistakes of such drivers is not made here.
+[ -n "${QM_GUEST:-}" ] || exec "$(dirname "$0")/run" "$0" "$@"
+set -u -o pipefail
+. tests/lib/tap.sh
+. tests/guest/lio.sh
+. tests/guest/interrupt.sh
+PATH=$PWD/${QM_BUILD:-build}/hostvol:$PATH
+
+setup() {
+	lio_start && lio_disk d0 64M 0f1c2a9e-0000-4000-8000-000000000000 && lio_disk d1 64M 1f1c2a9e-0000-4000-8000-000000000000 &&
+		lio_disk d2 64M 2f1c2a9e-0000-4000-8000-000000000000 && lio_target $t1 127.0.0.1:3260 127.0.0.2:3260 &&
+		lio_target $t2 127.0.0.1:3261 && lio_lun $t1 0 d0 && lio_lun $t1 1 d1 && lio_lun $t2 0 d2
+}
+check "iSCSI targets" setup
+
+echo "# --- interruptions"
+serial0=0f1c2a9e-0000-4000-8000-000000000000
+info a $t1 0 "\"wwn\":\"$serial0\""
+reuse() { lio_unlun $t1 0 && case $1 in away) lio_lun $t1 0 d1 ;; back) lio_lun $t1 0 d0 ;; esac; }
+is_right() { /lib/udev/scsi_id -g -u -p 0x80 "$(readlink -f "$1")" | grep -q "$serial0"; }
+check "killed at any time, the next call ends in order, also where the LUN was reused (trap 1)" interrupt_all a is_right nothing_left reuse
+stampede_info() { local unit=($2); info "$1" "${unit[0]}" "${unit[1]}"; sed -i "s/127.0.0.1:3260/${unit[2]}/" "/run/$1.json"; }
+is_stamped() { local unit=($2); /lib/udev/scsi_id -g -u -p 0x80 "$(readlink -f "$1")" | grep -q "${unit[3]}"; }
+check "16 processes on two targets (trap 17)" stampede 16 is_stamped "$t1 0 127.0.0.1:3260 0f1c2a9e" "$t1 1 127.0.0.1:3260 1f1c2a9e" "$t2 0 127.0.0.1:3261 2f1c2a9e"
+check "nothing is left" nothing_left
+
+echo "# --- paths"
+check "multipathd" multipathd_start
+both() { info a $t1 0 && sed -i 's/127.0.0.1:3260/127.0.0.1:3260,127.0.0.2:3260/' /run/a.json && hostvol connect /run/a.json; }
+check "two portals" both
+check "two sessions" count sessions 2
+check "two disks" count disks 2
+check "one map of both" bash -c '[ "$(ls /sys/block/dm-0/slaves | wc -l)" = 2 ]'
+check "its path is the map" bash -c '[[ $(readlink -f "$(hostvol path a)") == /dev/dm-0 ]]'
+check "pinned by its UUID (trap 2)" bash -c '[ "$(hostvol list --json | jq -r ".[0].detail.map")" = "$(cat /sys/block/dm-0/dm/uuid)" ]'
+check "written" written a d0
+lio_grow d0 128M
+grown() { hostvol extend --json a | jq -e '.size == 134217728 and (.paths | map(.after) == [134217728, 134217728])' && [ "$(blockdev --getsize64 /dev/dm-0)" = 134217728 ]; }
+check "both paths and the map grow (trap 20)" grown
+mounted() { mkfs.ext4 -q /dev/dm-0 && mkdir -p /mnt/a && mount /dev/dm-0 /mnt/a; }
+check "a file system on the map" mounted
+check "it is not taken away (trap 7)" refuses 'in use.*mounted at /mnt/a' hostvol disconnect a
+check "all paths are still there (trap 8)" count disks 2
+umount /mnt/a
+check "it ends" hostvol disconnect a
+check "nothing is left (trap 8)" nothing_left
+check "one path, on which multipathd makes a map by itself" connect b $t1 1
+check "a map" wait_for 20 count maps 1
+check "disconnecting looks at what is there (trap 10)" hostvol disconnect b
+check "nothing is left" nothing_left
+check "one of two portals does not answer" connect b $t1 1 '"targetPortals":["127.0.0.1:3260","127.0.0.9:3260"],"multipath":true'
+check "written" written b d1
+forced() { exec 7<> "$(device b)" && hostvol disconnect --force b; local r=$?; exec 7>&-; return $r; }
+check "in use, by force" forced
+check "nothing is left" wait_for 10 nothing_left
+plan

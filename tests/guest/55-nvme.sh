@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The NVMe-oF driver of hostvol against the kernel's own subsystems over TCP. A check that bears a trap's number shows
+# that one of the known mistakes of such drivers is not made here.
+[ -n "${QM_GUEST:-}" ] || exec "$(dirname "$0")/run" "$0" "$@"
+set -u -o pipefail
+. tests/lib/tap.sh
+. tests/guest/nvmet.sh
+. tests/guest/interrupt.sh
+PATH=$PWD/${QM_BUILD:-build}/hostvol:$PATH
+s1=nqn.2026-01.net.example:s1
+s2=nqn.2026-01.net.example:s2
+u1=3f1c2a9e-0000-4000-8000-000000000001
+u2=3f1c2a9e-0000-4000-8000-000000000002
+u3=3f1c2a9e-0000-4000-8000-000000000003
+
+info() { # VOLUME NQN WHICH [PORTALS]
+	printf '{"driverVolumeType":"NVMEOF","data":{"volumeId":"%s","targetNqn":"%s",%s,"targetPortal":%s}}\n' "$1" "$2" "$3" \
+		"${4:-\"127.0.0.1:4420\"}" > "/run/$1.json"
+}
+connect() { info "$@" && hostvol connect "/run/$1.json"; }
+controllers() { ls /sys/class/nvme 2> /dev/null | wc -l; }
+count() { [ "$($1)" = "$2" ] || { echo "$($1) $1, not $2"; ls /sys/class/nvme; return 1; }; }
+device() { readlink -f "$(hostvol path "$1")"; }
+nothing_left() { count controllers 0 && [ "$(hostvol list --json)" = "[]" ] && [ -z "$(ls /run/quartermaster/hostvol/nvme)" ]; }
+written() { dd if=/dev/urandom of=/run/data bs=1M count=4 status=none && dd if=/run/data of="$(device "$1")" bs=1M oflag=direct status=none && cmp -n 4194304 /run/data "/run/$2.img"; }
+
+setup() {
+	nvmet_start && nvmet_subsystem $s1 && nvmet_subsystem $s2 && nvmet_namespace $s1 1 n1 64M $u1 && nvmet_namespace $s1 2 n2 64M $u2 &&
+		nvmet_namespace $s2 1 n3 64M $u3 && nvmet_port 1 127.0.0.1 $s1 $s2 && nvmet_port 2 127.0.0.2 $s1 && nvmet_port 3 ::1 $s1
+}
+check "NVMe subsystems" setup
+check "a namespace by its UUID" connect a $s1 "\"volUuid\":\"$u1\""
+check "one controller" count controllers 1
+check "what is written reaches the subsystem" written a n1
+udevadm settle
+check "its path is udev's link" bash -c 'hostvol path a | grep -q ^/dev/disk/by-id/'
+check "a second namespace of the subsystem, by its number" connect b $s1 '"ns_id":2'
+check "shares the controller" count controllers 1
+check "and is the other disk" written b n2
+check "connecting again changes nothing" connect a $s1 "\"volUuid\":\"$u1\""
+
+echo "# --- use, extend, plan"
+mounted() { mkfs.ext4 -q "$(device a)" && mkdir -p /mnt/a && mount "$(device a)" /mnt/a; }
+check "a file system on it" mounted
+check "although the other uses the subsystem too, a mounted one is not taken away (trap 7)" refuses 'in use.*mounted at /mnt/a' hostvol disconnect a
+check "hostvol disconnects the other" hostvol disconnect b
+check "the controller stays for the first (trap 9)" count controllers 1
+check "a mounted one is not taken away (trap 7)" refuses 'in use.*mounted at /mnt/a' hostvol disconnect a
+used() { hostvol plan --json a | jq -e '.usedBy == ["mounted at /mnt/a"] and (.steps | map(test("^disconnect from")) | any)'; }
+check "plan says who uses it" used
+umount /mnt/a
+check "the subsystem's namespace grows" nvmet_grow $s1 1 n1 128M
+grown() { hostvol extend --json a | jq -e '.size == 134217728' && [ "$(blockdev --getsize64 "$(device a)")" = 134217728 ]; }
+check "the volume grows with it (trap 20)" grown
+check "it ends" hostvol disconnect a
+check "nothing is left" nothing_left
+
+echo "# --- paths"
+check "two portals" connect a $s1 "\"vol_uuid\":\"$u1\"" '[["127.0.0.1",4420,"tcp"],["127.0.0.2",4420,"tcp"]]'
+check "two controllers" count controllers 2
+check "one disk (trap 4)" bash -c '[ "$(hostvol list --json | jq -r ".[0].detail.device")" = "$(readlink -f "$(hostvol path a)")" ]'
+check "written" written a n1
+check "one path goes" rm $nvmet/ports/1/subsystems/$s1
+check "written by the other" written a n1
+ln -s $nvmet/subsystems/$s1 $nvmet/ports/1/subsystems/
+check "it ends" hostvol disconnect a
+check "nothing is left" nothing_left
+check "an IPv6 portal" connect six $s1 "\"uuid\":\"$u2\"" '"[::1]:4420"'
+check "is written" written six n2
+check "it ends" hostvol disconnect six
+
+echo "# --- identity"
+check "a missing namespace is an error (trap 4, 12)" refuses 'no namespace with UUID' connect x $s1 "\"volUuid\":\"$u3\""
+check "nothing is left of it (trap 18)" nothing_left
+check "a portal where nobody listens" refuses 'cannot connect' connect x $s1 "\"volUuid\":\"$u1\"" '"127.0.0.1:4999"'
+check "a namespace by number" connect n $s2 '"nsId":1'
+check "the subsystem gives the number to another volume" bash -c ". tests/guest/nvmet.sh; nvmet_unnamespace $s2 1 && nvmet_namespace $s2 1 n4 64M 4f1c2a9e-0000-4000-8000-000000000004"
+check "its path is not given any more (trap 1)" refuses . hostvol path n
+check "it ends" hostvol disconnect n
+nvmet_unnamespace $s2 1 && nvmet_namespace $s2 1 n3 64M $u3
+check "nothing is left" nothing_left
+
+echo "# --- others' controllers"
+theirs() { exec 3<> /dev/nvme-fabrics && printf 'transport=tcp,traddr=127.0.0.1,trsvcid=4420,nqn=%s,hostnqn=%s,hostid=%s' $s1 "$(cat /etc/nvme/hostnqn)" "$(cat /etc/nvme/hostid)" >&3 && exec 3>&-; }
+check "an administrator's controller" theirs
+check "is used" connect a $s1 "\"volUuid\":\"$u1\""
+check "it ends" hostvol disconnect a
+check "and stays (trap 9)" count controllers 1
+echo 1 > "$(echo /sys/class/nvme/nvme*/delete_controller)"
+check "gone" wait_for 10 count controllers 0
+
+echo "# --- interruptions"
+info a $s1 "\"volUuid\":\"$u1\""
+info c $s2 "\"volUuid\":\"$u3\""
+reuse() { :; }
+is_right() { [ "$(cat "/sys/class/block/$(basename "$(readlink -f "$1")")/uuid")" = $u1 ]; }
+check "killed at any time, the next call ends in order" interrupt_all a is_right nothing_left reuse
+stampede_info() { local unit=($2); info "$1" "${unit[0]}" "\"volUuid\":\"${unit[1]}\""; }
+is_stamped() { local unit=($2); [ "$(cat "/sys/class/block/$(basename "$(readlink -f "$1")")/uuid")" = "${unit[1]}" ]; }
+check "16 processes on two subsystems" stampede 16 is_stamped "$s1 $u1" "$s1 $u2" "$s2 $u3"
+check "nothing is left" nothing_left
+plan
