@@ -10,8 +10,8 @@
 #define ASK_MS 10000
 #define PAGE_MAX 1024
 
-int identity_of_scsi(const struct call *c, const char *disk, struct identity *ret,
-		     struct error *err)
+int identity_of_scsi(const struct call *c, const char *disk, const char *expected,
+		     struct identity *ret, struct error *err)
 {
 	unsigned char page[PAGE_MAX] = { 0 };
 	struct identity id = { 0 };
@@ -27,10 +27,12 @@ int identity_of_scsi(const struct call *c, const char *disk, struct identity *re
 	/* without page 0x83 the serial number is all there is; a device that does not answer is none */
 	if (r < 0 && r != -EOPNOTSUPP && r != -EBADMSG)
 		return error_errno(err, -r, "%s does not say which volume it is", path);
-	memset(page, 0, sizeof(page));
-	r = c->host->inquiry(c->host, path, 0x80, page, 252, left);
-	if (r >= 0)
-		identity_from_page80(page, (size_t)r, &id);
+	if (!id.count || (expected && !identity_is_called(&id, expected))) {
+		memset(page, 0, sizeof(page));
+		r = c->host->inquiry(c->host, path, 0x80, page, 252, left);
+		if (r >= 0)
+			identity_from_page80(page, (size_t)r, &id);
+	}
 	if (!id.count)
 		return error_set(err, ENODATA,
 				 "%s has neither a name (page 0x83) nor a serial number (page "

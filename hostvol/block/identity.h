@@ -48,10 +48,13 @@ bool identity_same(const struct identity *a, const struct identity *b);
 
 /* ---- of a disk ---- */
 
-/* Asks a SCSI disk. */
-int identity_of_scsi(const struct call *c, const char *disk, struct identity *ret,
-		     struct error *err);
-/* Asks a namespace. */
+/*
+ * Asks a SCSI disk: for page 0x83, and where that is missing, or does not have the expected name
+ * (may be NULL), for its serial number too. -ENXIO: the kernel does not let it be opened yet.
+ */
+int identity_of_scsi(const struct call *c, const char *disk, const char *expected,
+		     struct identity *ret, struct error *err);
+/* Asks a namespace. -ENXIO as above. */
 int identity_of_nvme(const struct call *c, const char *disk, struct identity *ret,
 		     struct error *err);
 

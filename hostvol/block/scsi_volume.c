@@ -8,6 +8,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#define OPEN_MS 5000 /* for a new disk to be opened */
+
 /* The disks of a volume's paths. */
 struct disks {
 	char names[SCSI_PATHS_MAX][DISK_NAME_MAX];
@@ -67,16 +69,43 @@ static int find_map(const struct call *c, const struct disks *d, struct map *ret
 
 /* ---- connect -------------------------------------------------------------------------------- */
 
+struct question {
+	const struct call *c;
+	const char *name, *expected;
+	struct identity *live;
+	struct error *err;
+	int result;
+};
+
+/* A disk that has just come cannot be opened at once. */
+static int has_answered(void *arg)
+{
+	struct question *q = arg;
+
+	q->result = identity_of_scsi(q->c, q->name, q->expected, q->live, q->err);
+	return q->result != -ENXIO;
+}
+
 static int check_identity(const struct call *c, struct attachment *a, const char *name,
 			  struct identity *live, struct error *err)
 {
+	struct question q = { .c = c,
+			      .name = name,
+			      .expected = attachment_param(a, "wwn"),
+			      .live = live,
+			      .err = err };
+	cleanup_watch struct watch w = WATCH_INIT;
 	char where[64];
-	int r = identity_of_scsi(c, name, live, err);
+	int r = watch_open(c, &w, err);
 
+	if (r >= 0)
+		r = watch_until(c, &w, OPEN_MS, has_answered, &q, err);
 	if (r < 0)
-		return r;
+		return q.result < 0 ? q.result : r;
+	if (q.result < 0)
+		return q.result;
 	snprintf(where, sizeof(where), "/dev/%s", name);
-	return identity_check(a, where, live, attachment_param(a, "wwn"), err);
+	return identity_check(a, where, live, q.expected, err);
 }
 
 static int remove_stale(const struct call *c, const char *name, struct error *err)

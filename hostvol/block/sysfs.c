@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 
 #define PATH_TEXT 600
-#define READY_MS 5000 /* for a disk to say its size */
 #define WRITE_MS 30000 /* of one write to the kernel */
 
 /* The path of format and its arguments, into a local buffer; -ENAMETOOLONG ends the function. */
@@ -144,6 +143,9 @@ int disk_read(const struct call *c, const char *name, struct disk *ret)
 	    sys_number(c, &sectors, "/sys/block/%s/size", name) < 0)
 		return -ENODEV;
 	snprintf(d.path, sizeof(d.path), "/dev/%s", name);
+	/* a node in a directory below /dev has its slash so */
+	for (char *p = d.path; (p = strchr(p, '!'));)
+		*p = '/';
 	d.size = sectors * 512; /* whatever the disk's own sectors are */
 	*ret = d;
 	return 0;
@@ -151,13 +153,9 @@ int disk_read(const struct call *c, const char *name, struct disk *ret)
 
 bool disk_is_ready(const struct call *c, const char *name)
 {
-	struct host_stat st;
 	struct disk d;
-	int left = call_left(c, READY_MS, NULL);
 
-	return left >= 0 && disk_read(c, name, &d) >= 0 && d.size &&
-	       c->host->stat(c->host, d.path, &st, left) >= 0 && st.type == HOST_FILE_BLOCK &&
-	       st.size && st.major == d.major && st.minor == d.minor;
+	return disk_read(c, name, &d) >= 0 && d.size && sys_exists(c, "%s", d.path);
 }
 
 struct link_search {

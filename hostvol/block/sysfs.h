@@ -38,7 +38,8 @@ struct disk {
 /* -ENODEV: the kernel has no such disk. */
 int disk_read(const struct call *c, const char *name, struct disk *ret);
 /*
- * Whether it can be opened: the kernel shows a disk, and makes its node, some time before that.
+ * Whether it has a size and a node. For a moment after that it may not be possible yet to open it
+ * (-ENXIO).
  */
 bool disk_is_ready(const struct call *c, const char *name);
 /*

@@ -145,7 +145,9 @@ static bool writes_to(const char *pid, dev_t device)
 	snprintf(path, sizeof(path), "/proc/%.20s/fd", pid);
 	dir = opendir(path);
 	while (dir && !found && (e = readdir(dir))) {
-		ssize_t n = readlinkat(dirfd(dir), e->d_name, target, sizeof(target) - 1);
+		ssize_t n = e->d_name[0] == '.'
+				    ? 0
+				    : readlinkat(dirfd(dir), e->d_name, target, sizeof(target) - 1);
 
 		/* only of these: asking about a file of a dead server would hang */
 		if (n < 5 || memcmp(target, "/dev/", 5) != 0)

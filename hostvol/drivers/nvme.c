@@ -80,17 +80,38 @@ static int await_namespace(const struct call *c, struct watch *w, const struct n
 					 : t->want.nsid);
 }
 
+struct question {
+	const struct call *c;
+	const char *disk;
+	struct identity *live;
+	struct error *err;
+	int result;
+};
+
+/* A disk that has just come cannot be opened at once. */
+static int has_answered(void *arg)
+{
+	struct question *q = arg;
+
+	q->result = identity_of_nvme(q->c, q->disk, q->live, q->err);
+	return q->result != -ENXIO;
+}
+
 static int check_identity(const struct call *c, struct attachment *a, const char *disk,
 			  struct error *err)
 {
 	const char *uuid = attachment_param(a, "volUuid"),
 		   *nguid = attachment_param(a, "volumeNguid");
 	struct identity live;
+	struct question q = { .c = c, .disk = disk, .live = &live, .err = err };
+	cleanup_watch struct watch w = WATCH_INIT;
 	char where[64];
-	int r = identity_of_nvme(c, disk, &live, err);
+	int r = watch_open(c, &w, err);
 
-	if (r < 0)
-		return r;
+	if (r >= 0)
+		r = watch_until(c, &w, FIRST_MS, has_answered, &q, err);
+	if (r < 0 || q.result < 0)
+		return q.result < 0 ? q.result : r;
 	snprintf(where, sizeof(where), "/dev/%s", disk);
 	if (uuid && nguid && !identity_is_called(&live, nguid))
 		return error_set(err, ESTALE,

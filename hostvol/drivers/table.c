@@ -15,7 +15,6 @@ static const struct param no_params[] = { { 0 } };
 						      .help = "Not supported in this version.",    \
 						      .params = no_params }
 
-LATER(AOE, "ATA over Ethernet");
 LATER(DRBD, "DRBD");
 LATER(GPFS, "GPFS");
 LATER(HUAWEISDSHYPERVISOR, "Huawei SDS Hypervisor");
@@ -31,7 +30,7 @@ const struct driver *const drivers[] = {
 	&driver_iscsi,
 	&driver_iser,
 	&driver_fc,
-	&later_AOE,
+	&driver_aoe,
 	&later_DRBD,
 	&driver_nfs,
 	&driver_glusterfs,

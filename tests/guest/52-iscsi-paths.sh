@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# timeout: 2600
 # The iSCSI driver of hostvol on several paths, interrupted, and by many at once. A check that bears a trap's number shows that one of
 # the known mistakes of such drivers is not made here.
+export QM_GUEST_TIMEOUT=${QM_GUEST_TIMEOUT:-${QM_LONG:+2}580}
 [ -n "${QM_GUEST:-}" ] || exec "$(dirname "$0")/run" "$0" "$@"
 set -u -o pipefail
 . tests/lib/tap.sh

@@ -111,6 +111,7 @@ static void make_disk(unsigned lun)
 	put("2048", "/sys/block/sd%c/size", 'a' + (int)lun);
 	put(dev, "/sys/block/sd%c/dev", 'a' + (int)lun);
 	link_to(device, "/sys/block/sd%c/device", 'a' + (int)lun);
+	put("", "/dev/sd%c", 'a' + (int)lun);
 	put(NULL, "/sys/class/scsi_device/3:0:0:%u/x", lun);
 	link_to(device, "/sys/class/scsi_device/3:0:0:%u/device", lun);
 }
@@ -119,6 +120,7 @@ static void remove_disk(unsigned lun)
 {
 	drop("/sys/class/scsi_device/3:0:0:%u", lun);
 	drop("/sys/block/sd%c", 'a' + (int)lun);
+	drop("/dev/sd%c", 'a' + (int)lun);
 	drop("/sys/devices/platform/host3/session1/target3:0:0/3:0:0:%u", lun);
 }
 
