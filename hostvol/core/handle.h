@@ -19,6 +19,8 @@ struct call {
 	const struct hostvol *h;
 	const struct hostvol_host *host;
 	int64_t deadline_ms; /* on the host's monotonic clock */
+	/* the parameters that a disconnect was given, secrets included; NULL where there are none */
+	const json_t *given;
 };
 
 struct call call_begin(const struct hostvol *h);

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "host.h"
+#include "host_vendor.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -276,4 +277,9 @@ const struct hostvol_host host_real = {
 	.address = real_address,
 	.identify = real_identify,
 	.multipathd_runs = real_multipathd_runs,
+	.control_device = vendor_control_device,
+	.device_in_use = vendor_device_in_use,
+	.find_name = vendor_find_name,
+	.exchange = vendor_exchange,
+	.has_address = vendor_has_address,
 };

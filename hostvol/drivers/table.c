@@ -20,26 +20,28 @@ LATER(ISER, "iSER");
 LATER(FIBRE_CHANNEL, "Fibre Channel");
 LATER(AOE, "ATA over Ethernet");
 LATER(DRBD, "DRBD");
-LATER(GPFS, "GPFS");
-LATER(HUAWEISDSHYPERVISOR, "Huawei SDS Hypervisor");
-LATER(HGST, "HGST");
 LATER(RBD, "Ceph RBD");
-LATER(SCALEIO, "ScaleIO");
-LATER(SCALITY, "Scality");
-LATER(QUOBYTE, "Quobyte");
-LATER(DISCO, "DISCO");
-LATER(VZSTORAGE, "Virtuozzo Storage");
 
 const struct driver *const drivers[] = {
-	&later_ISCSI,	      &later_ISER,
-	&later_FIBRE_CHANNEL, &later_AOE,
-	&later_DRBD,	      &driver_nfs,
-	&driver_glusterfs,    &driver_local,
-	&later_GPFS,	      &later_HUAWEISDSHYPERVISOR,
-	&later_HGST,	      &later_RBD,
-	&later_SCALEIO,	      &later_SCALITY,
-	&later_QUOBYTE,	      &later_DISCO,
-	&later_VZSTORAGE,     NULL,
+	&later_ISCSI,
+	&later_ISER,
+	&later_FIBRE_CHANNEL,
+	&later_AOE,
+	&later_DRBD,
+	&driver_nfs,
+	&driver_glusterfs,
+	&driver_local,
+	&driver_gpfs,
+	&driver_huawei,
+	&driver_hgst,
+	&later_RBD,
+	&driver_scaleio,
+	&driver_scality,
+	&driver_quobyte,
+	&driver_disco,
+	&driver_vzstorage,
+	&driver_smb,
+	NULL,
 };
 
 static bool is_called(const struct driver *d, const char *name)
@@ -85,7 +87,7 @@ static json_t *strings_to_json(const char *const *strings)
 
 static json_t *params_to_json(const struct param *table)
 {
-	static const char *const types[] = { "string", "boolean", "any" };
+	static const char *const types[] = { "string", "boolean", "any", "number", "object" };
 	json_t *a = json_array();
 
 	for (const struct param *p = table; a && p->name; p++) {

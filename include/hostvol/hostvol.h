@@ -67,6 +67,7 @@ extern "C" {
 #define HOSTVOL_QUOBYTE "QUOBYTE"
 #define HOSTVOL_DISCO "DISCO"
 #define HOSTVOL_VZSTORAGE "VZSTORAGE"
+#define HOSTVOL_SMB "SMB" /* beyond the specification */
 
 /* A unified prefix of device paths */
 #define HOSTVOL_VOLUME_LINK_DIR "/dev/disk/by-id/"

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * VZSTORAGE: a cluster of Virtuozzo Storage is found through the list of its servers in
+ * /etc/pstorage, this host is allowed in by a password, and pstorage-mount mounts it.
+ */
+#include "core/journal.h"
+#include "core/lock.h"
+#include "core/mounts.h"
+#include "core/params.h"
+#include "drivers.h"
+#include "share_text.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define FLAGS_MAX 24
+
+/* Words for pstorage-mount, which must not name another cluster. */
+static int check_flags(const char *value, struct error *err)
+{
+	static const char allowed[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/=:,- ";
+	size_t words = 0;
+
+	if (value[strspn(value, allowed)])
+		return error_set(err, EINVAL, "\"%c\" is not allowed",
+				 value[strspn(value, allowed)]);
+	for (const char *p = value + strspn(value, " "); *p; p += strspn(p, " ")) {
+		size_t len = strcspn(p, " ");
+
+		if (strncmp(p, "-c", 2) == 0 || strncmp(p, "--cluster", 9) == 0)
+			return error_set(err, EINVAL, "the cluster is named in the export");
+		if (++words > FLAGS_MAX)
+			return error_set(err, EINVAL, "more than %d words", FLAGS_MAX);
+		p += len;
+	}
+	return 0;
+}
+
+static const struct param params[] = {
+	{ .name = "export",
+	  .required = true,
+	  .identity = true,
+	  .check = check_vz_export,
+	  .help = "The cluster, as [MDS[,MDS…]:/]CLUSTER, with the servers that know it (in place "
+		  "of what /etc/pstorage says). A password behind it (CLUSTER:PASSWORD) is taken "
+		  "for "
+		  "the parameter.",
+	  .example = "192.0.2.60,192.0.2.61:/store" },
+	{ .name = "password",
+	  .secret = true,
+	  .help = "The cluster's password, needed once for each host; no record keeps it." },
+	MOUNT_PARAM_NAME,
+	{ .name = "options",
+	  .aliases = (const char *const[]){ "mountOptions", NULL },
+	  .check = check_flags,
+	  .help = "Arguments of pstorage-mount, separated by spaces.",
+	  .example = "-u storage -m 0770" },
+	MOUNT_PARAM_BASE,
+	{ 0 },
+};
+
+static const char *cluster_of(const struct attachment *a)
+{
+	const char *cluster;
+	size_t servers;
+
+	vz_split(attachment_detail(a, "source"), &servers, &cluster);
+	return cluster;
+}
+
+static int vz_prepare(const struct call *c, struct attachment *a, struct error *err)
+{
+	if (streq(attachment_param(a, "accessMode"), "ro"))
+		return error_set(err, EOPNOTSUPP,
+				 "VZSTORAGE cannot be connected for reading only (accessMode)");
+	return mount_prepare(c, a, err);
+}
+
+/* ---- the list of servers -------------------------------------------------------------------- */
+
+/*
+ * The list is the host's, not this library's: what stood there is kept in STATE/vzstorage-CLUSTER
+ * ({"before": text or null, "written": text}) and put back when the last volume of the cluster has
+ * gone. All under the cluster's lock.
+ */
+struct servers_file {
+	char *dir, *list, *saved;
+};
+
+static void servers_file_done(struct servers_file *f)
+{
+	free(f->dir);
+	free(f->list);
+	free(f->saved);
+}
+
+static int servers_file_name(const struct call *c, const struct attachment *a,
+			     struct servers_file *f, struct error *err)
+{
+	const char *cluster = cluster_of(a);
+	int r = text_format(&f->dir, err, "%s/etc/pstorage/clusters/%s", c->host->root, cluster);
+
+	if (r >= 0)
+		r = text_format(&f->list, err, "%s/bs_list", f->dir);
+	if (r >= 0)
+		r = text_format(&f->saved, err, "%s/vzstorage-%s", c->h->state_dir, cluster);
+	return r;
+}
+
+/* A server a line. */
+static int servers_text(const struct attachment *a, char **ret, struct error *err)
+{
+	const char *source = attachment_detail(a, "source"), *cluster;
+	size_t len;
+	int r;
+
+	vz_split(source, &len, &cluster);
+	r = text_format(ret, err, "%.*s\n", (int)len, source);
+	for (char *p = r < 0 ? NULL : *ret; p && *p; p++)
+		if (*p == ',')
+			*p = '\n';
+	return r;
+}
+
+static int read_if_there(const char *path, char **ret, struct error *err)
+{
+	int r = file_read(path, 65536, ret, NULL, err);
+
+	return r == -ENOENT ? 0 : r;
+}
+
+/* What stood in the list before this library wrote it, if it did; new reference or NULL. */
+static json_t *read_saved(const struct servers_file *f)
+{
+	cleanup_free char *text = NULL;
+	json_t *o = NULL;
+
+	if (file_read(f->saved, 0, &text, NULL, NULL) >= 0 &&
+	    json_parse(text, strlen(text), &o, NULL) < 0)
+		return NULL;
+	return o;
+}
+
+static int save_before(const struct call *c, const struct servers_file *f, const char *now,
+		       const char *wanted, struct error *err)
+{
+	cleanup_json json_t *saved = read_saved(f), *o = NULL;
+	const json_t *before = jget(saved, "before");
+	cleanup_free char *text = NULL;
+	int r;
+
+	o = before ? json_pack("{s:O, s:s}", "before", before, "written", wanted)
+		   : json_pack("{s:s?, s:s}", "before", now, "written", wanted);
+	text = o ? json_compose(o, JSON_COMPACT) : NULL;
+	if (!text)
+		return no_memory(err);
+	r = c->host->write_file(c->host, f->saved, text, strlen(text));
+	return r < 0 ? error_errno(err, -r, "cannot write %s", f->saved) : 0;
+}
+
+static int write_servers(const struct call *c, struct attachment *a, struct error *err)
+{
+	cleanup_with(servers_file_done) struct servers_file f = { 0 };
+	cleanup_lock struct lock lock = LOCK_INIT;
+	cleanup_free char *wanted = NULL, *now = NULL;
+	int r;
+
+	r = servers_text(a, &wanted, err);
+	if (r >= 0)
+		r = servers_file_name(c, a, &f, err);
+	if (r >= 0)
+		r = lock_take(c, "vzstorage", cluster_of(a), &lock, err);
+	if (r >= 0)
+		r = read_if_there(f.list, &now, err);
+	if (r < 0)
+		return r;
+	if (streq(wanted, "\n") || streq(wanted, now))
+		return 0;
+	r = save_before(c, &f, now, wanted, err);
+	if (r < 0)
+		return r;
+	r = c->host->make_dir(c->host, f.dir, 0755);
+	if (r >= 0)
+		r = c->host->write_file(c->host, f.list, wanted, strlen(wanted));
+	return r < 0 ? error_errno(err, -r, "cannot write %s", f.list) : 0;
+}
+
+struct other_users {
+	const struct attachment *a;
+	int count;
+};
+
+static int count_user(struct attachment *a, void *userdata)
+{
+	struct other_users *u = userdata;
+
+	u->count += a->driver == u->a->driver && !streq(a->id, u->a->id) &&
+		    streq(cluster_of(a), cluster_of(u->a));
+	return 0;
+}
+
+static int restore_servers(const struct call *c, struct attachment *a, struct error *err)
+{
+	cleanup_with(servers_file_done) struct servers_file f = { 0 };
+	cleanup_lock struct lock lock = LOCK_INIT;
+	cleanup_json json_t *saved = NULL;
+	cleanup_free char *now = NULL;
+	struct other_users users = { .a = a };
+	const char *before;
+	int r;
+
+	r = servers_file_name(c, a, &f, err);
+	if (r >= 0)
+		r = lock_take(c, "vzstorage", cluster_of(a), &lock, err);
+	if (r >= 0)
+		r = journal_each(c, count_user, &users, err);
+	if (r < 0 || users.count || r > 0)
+		return r < 0 ? r : 0;
+	saved = read_saved(&f);
+	if (!saved)
+		return 0;
+	before = jstr(saved, "before");
+	r = read_if_there(f.list, &now, err);
+	/* somebody has written another since: that stays */
+	if (r >= 0 && streq(now, jstr(saved, "written"))) {
+		r = before ? c->host->write_file(c->host, f.list, before, strlen(before))
+			   : c->host->remove_file(c->host, f.list);
+		if (r >= 0 && !before)
+			c->host->remove_dir(c->host, f.dir); /* others' files may be in it */
+		if (r < 0)
+			error_errno(err, -r, "cannot put back %s", f.list);
+	}
+	if (r >= 0)
+		r = c->host->remove_file(c->host, f.saved);
+	return r < 0 && r != -ENOENT ? r : 0;
+}
+
+/* ---- steps ---------------------------------------------------------------------------------- */
+
+static int authenticate(const struct call *c, struct attachment *a, const char *password,
+			struct error *err)
+{
+	int r = mount_run_helper(
+		c, a, "Virtuozzo Storage's client",
+		&(struct host_command){ .argv = (const char *const[]){ "pstorage", "-c",
+								       cluster_of(a), "auth-node",
+								       "-P", NULL },
+					.input = password,
+					.input_len = strlen(password) },
+		err);
+
+	return r < 0 ? error_prefix(err, "the password is not taken") : 0;
+}
+
+static int vz_mount(const struct call *c, struct attachment *a, struct error *err)
+{
+	const char *password = attachment_param(a, "password");
+	const char *argv[FLAGS_MAX + 8] = { "pstorage-mount", "-c", cluster_of(a) };
+	cleanup_free char *flags = strdup(attachment_detail(a, "options"));
+	size_t n = 3;
+	int r;
+
+	if (!flags)
+		return no_memory(err);
+	r = write_servers(c, a, err);
+	if (r >= 0 && password)
+		r = authenticate(c, a, password, err);
+	if (r < 0)
+		return r;
+	for (char *p = flags, *save, *word; (word = strtok_r(p, " ", &save)) && n < FLAGS_MAX + 3;
+	     p = NULL)
+		argv[n++] = word;
+	argv[n] = attachment_detail(a, "mountPoint");
+	return mount_run_helper(c, a, "Virtuozzo Storage's client",
+				&(struct host_command){ .argv = argv }, err);
+}
+
+static int vz_disconnect(const struct call *c, struct attachment *a, bool force, struct error *err)
+{
+	int r = mount_disconnect(c, a, force, err);
+
+	return r < 0 || a->others ? r : restore_servers(c, a, err);
+}
+
+/* "pstorage://CLUSTER" */
+static bool vz_is_source(const struct attachment *a, const char *source)
+{
+	const char *name = strstr(source, "://");
+
+	return streq(name ? name + 3 : source, cluster_of(a));
+}
+
+static const struct mount_type mount_type = {
+	.fs_types = (const char *const[]){ "fuse.pstorage", "fuse.vstorage", NULL },
+	.mount = vz_mount,
+	.is_source = vz_is_source,
+};
+
+const struct driver driver_vzstorage = {
+	.name = "VZSTORAGE",
+	.title = "Virtuozzo Storage",
+	.help = "A directory or file of a Virtuozzo Storage cluster. One mount serves all volumes "
+		"with "
+		"the same export and options; the last one that is disconnected unmounts it. "
+		"Needs the programs pstorage and pstorage-mount on this host.",
+	.params = params,
+	.mount = &mount_type,
+	.prepare = vz_prepare,
+	.connect = mount_connect,
+	.disconnect = vz_disconnect,
+	.verify = mount_verify,
+	.tidy = vz_tidy,
+};
