@@ -134,8 +134,11 @@ static int find_program(const char *name, char path[static PATH_MAX])
 	const char *given = secure_getenv("PATH");
 	const char *lists[] = { given ? given : "", system_dirs };
 
-	if (strchr(name, '/'))
-		return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX ? 0 : -ENAMETOOLONG;
+	if (strchr(name, '/')) {
+		if (snprintf(path, PATH_MAX, "%s", name) >= PATH_MAX)
+			return -ENAMETOOLONG;
+		return access(path, X_OK) == 0 ? 0 : -ENOENT;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
 		for (const char *p = lists[i]; *p;) {
 			int len = (int)strcspn(p, ":");

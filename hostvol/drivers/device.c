@@ -106,12 +106,12 @@ static int examine(const struct call *c, struct attachment *a, char **ret_path, 
 }
 
 /* Sleeps a little, longer each time; -ETIMEDOUT once the call's time is over. */
-static int pause_before_next(const struct call *c, int *ms, const char *what, struct error *err)
+static int pause_before_next(const struct call *c, int *ms)
 {
 	int r = call_left(c, *ms, NULL);
 
 	if (r < 0)
-		return error_set(err, ETIMEDOUT, "%s within %d ms", what, c->h->deadline_ms);
+		return r;
 	c->host->sleep_ms(c->host, r);
 	*ms = *ms * 2 > POLL_MAX_MS ? POLL_MAX_MS : *ms * 2;
 	return 0;
@@ -121,12 +121,10 @@ static int pause_before_next(const struct call *c, int *ms, const char *what, st
 
 static int await_device(const struct call *c, struct attachment *a, struct error *err)
 {
-	char identity[512], what[256], name[200];
-	int r, ms = POLL_FIRST_MS;
+	char identity[512], name[200];
+	int r = 0, ms = POLL_FIRST_MS;
 
-	snprintf(what, sizeof(what), "no device of %s has come to this host",
-		 attachment_name(a, name, sizeof(name)));
-	for (;;) {
+	while (r >= 0) {
 		cleanup_free char *path = NULL;
 
 		r = examine(c, a, &path, identity, sizeof(identity), err);
@@ -135,29 +133,31 @@ static int await_device(const struct call *c, struct attachment *a, struct error
 			a->path = TAKE_PTR(path);
 			return attachment_set_detail(a, "identity", identity, err);
 		}
-		if (r >= 0)
-			r = pause_before_next(c, &ms, what, err);
-		if (r < 0)
-			return r;
+		if (r == 0)
+			r = pause_before_next(c, &ms);
 	}
+	if (r == -ETIMEDOUT)
+		error_set(err, ETIMEDOUT, "no device of %s has come to this host within %d ms",
+			  attachment_name(a, name, sizeof(name)), c->h->deadline_ms);
+	return r;
 }
 
 static int await_gone(const struct call *c, struct attachment *a, struct error *err)
 {
-	int r, ms = POLL_FIRST_MS;
+	char name[200];
+	int r = 1, ms = POLL_FIRST_MS;
 
-	for (;;) {
+	while (r > 0) {
 		cleanup_free char *path = NULL;
-		char what[256];
 
 		r = a->driver->device->find(c, a, &path, err);
-		if (r <= 0)
-			return r;
-		snprintf(what, sizeof(what), "%.150s has not gone from this host", path);
-		r = pause_before_next(c, &ms, what, err);
-		if (r < 0)
-			return r;
+		if (r > 0)
+			r = pause_before_next(c, &ms) < 0 ? -ETIMEDOUT : 1;
 	}
+	if (r == -ETIMEDOUT)
+		error_set(err, ETIMEDOUT, "the device of %s has not gone from this host in time",
+			  attachment_name(a, name, sizeof(name)));
+	return r;
 }
 
 int device_connect(const struct call *c, struct attachment *a, struct error *err)
@@ -167,8 +167,10 @@ int device_connect(const struct call *c, struct attachment *a, struct error *err
 
 	if (r < 0)
 		return r;
+	if (r > 0 && a->others) /* who asked for it before is still here */
+		return await_device(c, a, err);
 	/* an attempt that fails leaves it where it was; unless it is what one that died has left */
-	if (r > 0 && !a->interrupted && !a->others)
+	if (r > 0 && !a->interrupted)
 		r = attachment_set_detail(a, "found", path, err);
 	if (r >= 0)
 		r = attachment_set_detail(a, "asked", "yes", err);

@@ -156,6 +156,7 @@ static int sio_prepare(const struct call *c, struct attachment *a, struct error 
 struct session {
 	const struct call *c;
 	struct attachment *a;
+	bool sent; /* the last request went out, and was not turned away for its token */
 	char token[2048];
 };
 
@@ -225,19 +226,30 @@ static int log_in(struct session *s, struct error *err)
 	return r;
 }
 
+static int send_request(struct session *s, const char *path, const char *body,
+			struct scaleio_reply *ret, struct error *err)
+{
+	int r = send_with(s, s->token, path, body, ret, err);
+
+	s->sent = r != -ECONNREFUSED;
+	return r;
+}
+
 static int ask(struct session *s, const char *path, const char *body, struct scaleio_reply *ret,
 	       struct error *err)
 {
 	bool fresh = !s->token[0];
 	int r = fresh ? log_in(s, err) : 0;
 
+	s->sent = false;
 	if (r >= 0)
-		r = send_with(s, s->token, path, body, ret, err);
+		r = send_request(s, path, body, ret, err);
 	if (r < 0 || fresh || (ret->status != 401 && ret->status != 403))
 		return r;
 	/* the token was of another time: a new one, and once more */
+	s->sent = false;
 	r = log_in(s, err);
-	return r < 0 ? r : send_with(s, s->token, path, body, ret, err);
+	return r < 0 ? r : send_request(s, path, body, ret, err);
 }
 
 /* Twice, as the gateway decodes it twice: a slash in a name is no slash in a path. */
@@ -414,9 +426,7 @@ static int sio_attach(const struct call *c, struct attachment *a, struct error *
 		r = act(&s, "addMappedSdc",
 			json_pack("{s:s, s:s}", "guid", guid, "allowMultipleMappings", "TRUE"),
 			&reply, err);
-	else
-		device_refused(a);
-	if (r == -ECONNREFUSED || r == -EACCES)
+	if (r < 0 && !s.sent)
 		device_refused(a);
 	if (r < 0)
 		return r;
