@@ -199,6 +199,8 @@ static int check_free(const struct call *c, const char *path, struct error *err)
 				 "it",
 				 path);
 	/* a device that gives errors, or is gone, has no user that could lose anything */
+	if (r < 0 && r != -ENOENT && r != -ENXIO && r != -ENODEV && r != -ENOMEDIUM && r != -EIO)
+		return error_errno(err, -r, "cannot tell whether %s is in use", path);
 	return 0;
 }
 

@@ -106,28 +106,41 @@ int check_smb_options(const char *value, struct error *err)
 	return check_mount_options(rest, err);
 }
 
+/* "REST,username=USER,domain=DOMAIN", of what there is. */
+static int join_options(const json_t *params, const char *rest, char **ret, struct error *err)
+{
+	const char *user = jstr(params, "username"), *domain = jstr(params, "domain");
+
+	return text_format(ret, err, "%s%s%s%s%s%s%s", rest, *rest && user ? "," : "",
+			   user ? "username=" : "", user ? user : "",
+			   domain && (*rest || user) ? "," : "", domain ? "domain=" : "",
+			   domain ? domain : "");
+}
+
 int smb_tidy(json_t *params, struct error *err)
 {
 	const char *options = jstr(params, "options");
-	cleanup_free char *export = strdup(jstr(params, "export")), *rest = NULL;
-	int r;
+	cleanup_free char *export = strdup(jstr(params, "export")), *joined = NULL,
+			  *rest = calloc(1, strlen(options ? options : "") + 1);
+	int r = 0;
 
-	if (!export)
+	if (!export || !rest)
 		return no_memory(err);
 	slashes(export);
 	if (json_object_set_new(params, "export", json_string(export)) < 0)
 		return no_memory(err);
-	if (!options)
-		return 0;
-	rest = malloc(strlen(options) + 1);
-	if (!rest)
-		return no_memory(err);
-	r = split_options(options, rest, params, err);
+	if (options)
+		r = split_options(options, rest, params, err);
+	if (r >= 0)
+		r = join_options(params, rest, &joined, err);
 	if (r < 0)
 		return r;
-	if (!*rest)
-		return json_object_del(params, "options") < 0 ? no_memory(err) : 0;
-	return json_object_set_new(params, "options", json_string(rest)) < 0 ? no_memory(err) : 0;
+	json_object_del(params, "username");
+	json_object_del(params, "domain");
+	json_object_del(params, "options");
+	if (*joined && json_object_set_new(params, "options", json_string(joined)) < 0)
+		return no_memory(err);
+	return 0;
 }
 
 /* ---- Virtuozzo Storage ---------------------------------------------------------------------- */

@@ -14,6 +14,7 @@
 /* //HOST/SHARE[/PATH], or with backslashes */
 int check_smb_export(const char *value, struct error *err);
 int check_smb_options(const char *value, struct error *err);
+/* User and domain become options, whose differences make different mounts. */
 int smb_tidy(json_t *params, struct error *err);
 
 /* [MDS[,MDS…]:/]CLUSTER[:PASSWORD] */

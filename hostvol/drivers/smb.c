@@ -61,17 +61,12 @@ static int smb_mount(const struct call *c, struct attachment *a, struct error *e
 	/* a descriptor, not a variable: others of the same user can read the environment */
 	static const char *const env[] = { "PASSWD_FD=0", NULL };
 	const char *given = attachment_detail(a, "options"),
-		   *user = attachment_param(a, "username"), *domain = attachment_param(a, "domain"),
 		   *password = attachment_param(a, "password");
+	bool named = option_is_set(given, "username"), anybody = !named && !says_who(given);
 	cleanup_free char *options = NULL;
-	bool anybody = !user && !says_who(given);
-	int r;
+	int r = text_format(&options, err, "%s%s%s", given, *given && anybody ? "," : "",
+			    anybody ? "guest" : "");
 
-	r = text_format(&options, err, "%s%s%s%s%s%s%s", given,
-			*given && (user || domain || anybody) ? "," : "", user ? "username=" : "",
-			user ? user : (anybody ? "guest" : ""),
-			domain && (user || anybody) ? "," : "", domain ? "domain=" : "",
-			domain ? domain : "");
 	if (r < 0)
 		return r;
 	return mount_run_helper(
@@ -83,7 +78,7 @@ static int smb_mount(const struct call *c, struct attachment *a, struct error *e
 			.input = password ? password : "",
 			.input_len = password ? strlen(password) : 0,
 			/* without a user it would be told a password, and so not be a guest */
-			.env = user ? env : NULL },
+			.env = named ? env : NULL },
 		err);
 }
 

@@ -204,6 +204,26 @@ static int count_user(struct attachment *a, void *userdata)
 	return 0;
 }
 
+/* now: what stands there. A list that somebody else has written since stays. */
+static int put_back(const struct call *c, const struct servers_file *f, const json_t *saved,
+		    const char *now, struct error *err)
+{
+	const char *before = jstr(saved, "before");
+	int r = 0;
+
+	if (now && !streq(now, jstr(saved, "written")))
+		return 0;
+	if (before)
+		r = c->host->write_file(c->host, f->list, before, strlen(before));
+	else if (now)
+		r = c->host->remove_file(c->host, f->list);
+	if (r >= 0 && !before)
+		r = c->host->remove_dir(c->host, f->dir);
+	if (r == -ENOENT || r == -ENOTEMPTY || r == -EEXIST) /* others' files may be in it */
+		return 0;
+	return r < 0 ? error_errno(err, -r, "cannot put back %s as it was", f->list) : 0;
+}
+
 static int restore_servers(const struct call *c, struct attachment *a, struct error *err)
 {
 	cleanup_with(servers_file_done) struct servers_file f = { 0 };
@@ -211,7 +231,6 @@ static int restore_servers(const struct call *c, struct attachment *a, struct er
 	cleanup_json json_t *saved = NULL;
 	cleanup_free char *now = NULL;
 	struct other_users users = { .a = a };
-	const char *before;
 	int r;
 
 	r = servers_file_name(c, a, &f, err);
@@ -219,25 +238,19 @@ static int restore_servers(const struct call *c, struct attachment *a, struct er
 		r = lock_take(c, "vzstorage", cluster_of(a), &lock, err);
 	if (r >= 0)
 		r = journal_each(c, count_user, &users, err);
-	if (r < 0 || users.count || r > 0)
+	/* one that cannot be read may be a user too */
+	if (r < 0 || r > 0 || users.count)
 		return r < 0 ? r : 0;
 	saved = read_saved(&f);
 	if (!saved)
 		return 0;
-	before = jstr(saved, "before");
 	r = read_if_there(f.list, &now, err);
-	/* somebody has written another since: that stays */
-	if (r >= 0 && streq(now, jstr(saved, "written"))) {
-		r = before ? c->host->write_file(c->host, f.list, before, strlen(before))
-			   : c->host->remove_file(c->host, f.list);
-		if (r >= 0 && !before)
-			c->host->remove_dir(c->host, f.dir); /* others' files may be in it */
-		if (r < 0)
-			error_errno(err, -r, "cannot put back %s", f.list);
-	}
 	if (r >= 0)
-		r = c->host->remove_file(c->host, f.saved);
-	return r < 0 && r != -ENOENT ? r : 0;
+		r = put_back(c, &f, saved, now, err);
+	if (r < 0)
+		return r;
+	r = c->host->remove_file(c->host, f.saved);
+	return r < 0 && r != -ENOENT ? error_errno(err, -r, "cannot remove %s", f.saved) : 0;
 }
 
 /* ---- steps ---------------------------------------------------------------------------------- */

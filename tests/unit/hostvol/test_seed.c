@@ -29,7 +29,8 @@ static void test_constants(void **state)
 
 	assert_int_equal(hostvol_drivers_json(&text, NULL), 0);
 	assert_int_equal(json_parse(text, strlen(text), &table, NULL), 0);
-	assert_int_equal(json_array_size(table), ARRAY_SIZE(names));
+	/* these first; others are beyond the specification */
+	assert_true(json_array_size(table) >= ARRAY_SIZE(names));
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		assert_string_equal(jstr(json_array_get(table, i), "name"), names[i]);
 	assert_string_equal(VOLUME_LINK_DIR, "/dev/disk/by-id/");
