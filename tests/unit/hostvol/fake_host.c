@@ -290,7 +290,13 @@ static int64_t fake_mono_ms(const struct hostvol_host *host)
 
 static void fake_sleep_ms(const struct hostvol_host *host, int ms)
 {
-	fake_of(host)->slept_ms += ms;
+	struct fake *f = fake_of(host);
+
+	/* where several wait for one another, time has to pass for all of them */
+	if (f->vendor_run)
+		f->slept_ms += ms;
+	else
+		host_real.sleep_ms(host, ms);
 }
 
 static int fake_control_device(const struct hostvol_host *host, const char *path, unsigned request,

@@ -42,7 +42,7 @@ struct fake {
 	struct fake_device devices[4];
 	int (*vendor_run)(struct fake *f, const struct host_command *command,
 			  struct host_result *ret);
-	int64_t slept_ms; /* time passes by sleeping only, beside the real one */
+	int64_t slept_ms; /* with vendor_run: what was slept, in no time */
 	bool unreachable, refuses; /* the storage system: does not answer; says no */
 	char seen[4000]; /* what was on a command line or in an environment */
 };
