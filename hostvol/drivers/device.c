@@ -145,14 +145,16 @@ static int await_device(const struct call *c, struct attachment *a, struct error
 static int await_gone(const struct call *c, struct attachment *a, struct error *err)
 {
 	char name[200];
-	int r = 1, ms = POLL_FIRST_MS;
+	int r = 0, ms = POLL_FIRST_MS;
 
-	while (r > 0) {
+	while (r >= 0) {
 		cleanup_free char *path = NULL;
 
 		r = a->driver->device->find(c, a, &path, err);
+		if (r == 0)
+			return 0;
 		if (r > 0)
-			r = pause_before_next(c, &ms) < 0 ? -ETIMEDOUT : 1;
+			r = pause_before_next(c, &ms);
 	}
 	if (r == -ETIMEDOUT)
 		error_set(err, ETIMEDOUT, "the device of %s has not gone from this host in time",

@@ -87,7 +87,10 @@ static json_t *strings_to_json(const char *const *strings)
 
 static json_t *params_to_json(const struct param *table)
 {
-	static const char *const types[] = { "string", "boolean", "any", "number", "object" };
+	static const char *const types[] = {
+		[PARAM_STRING] = "string", [PARAM_BOOLEAN] = "boolean", [PARAM_IGNORED] = "any",
+		[PARAM_NUMBER] = "number", [PARAM_GROUP] = "object",
+	};
 	json_t *a = json_array();
 
 	for (const struct param *p = table; a && p->name; p++) {
