@@ -52,6 +52,7 @@ leave() {
 # node NAME LOOP: a block device /dev/NAME, as a vendor's driver would make it
 node() { mknod "/dev/$1" b $((0x$(stat -c %t "$2"))) $((0x$(stat -c %T "$2"))); }
 
+short=3 # seconds: enough for all steps but the one that does not end
 hv() { "$HOSTVOL" --timeout="${timeout:-20}" "$@"; }
 from() { printf '%s' "$1" | hv "${@:2}"; }
 # gives PATH COMMAND…: it succeeds, and prints just that

@@ -94,11 +94,11 @@ for code in 81 4037; do
 	ln -s "${loops[0]}" "$link"
 	check "code $code: mapped already" gives "$link" connect
 	disconnect > /dev/null
-	mode "{\"addMappedSdc\":[500,\"already mapped\",$code]}"
-	timeout=1
-	check "code $code, but no device comes" refuses 'no device of volume s has come' connect
-	timeout=20
 done
+mode '{"addMappedSdc":[500,"already mapped",81]}'
+timeout=$short
+check "mapped already, but no device comes" refuses 'no device of volume s has come' connect
+timeout=20
 for code in 84 4039; do
 	restart
 	connect > /dev/null
@@ -175,7 +175,7 @@ check "disconnecting is its task too" gives "$link" sio disconnect s
 check "nobody is asked" asked ""
 check "the link stays for it to take" test -L "$link"
 rm "$link"
-timeout=1
+timeout=1 # nobody is asked
 check "without a link there is no path" refuses 'no device of volume s has come' connect sdcGuid "\"$guid\"" serverIp - serverUsername - serverPassword -
 mknod /dev/scini c 1 3
 timeout=20
@@ -186,7 +186,7 @@ check "a link that comes late is waited for" gives "$link" connect
 check "and until it has gone" disconnect
 check "it has" unmapped
 mode '{"target":"/dev/nowhere"}'
-timeout=1
+timeout=$short
 check "a link to nothing is no path" refuses 'no device of volume s has come' connect
 check "it is unmapped" wait_for 5 unmapped
 mode '{"target":"/dev/null"}'
@@ -202,7 +202,7 @@ ln -sfn "${loops[1]}" "$link"
 check "another disk behind its link is noticed" refuses 'is not what was connected' hv path s
 ln -sfn "${loops[0]}" "$link"
 mode '{"stay":1}'
-timeout=1
+timeout=$short
 check "one that does not go" refuses 'has not gone' disconnect
 timeout=20
 mode '{}'
@@ -210,17 +210,22 @@ check "is still connected" gives "$link" hv path s
 disconnect > /dev/null
 
 # replies that are none
-for raw in '[200, ""]' '[200, "{"]' '[204, ""]' '[500, "<html>no</html>"]' '[500, "{\"errorCode\":\"81\"}"]' '[200, "[[[[["]'; do
+for raw in '[204, ""]' '[302, ""]' '[500, "<html>no</html>"]' '[500, "{\"errorCode\":\"81\"}"]' '[500, "{\"errorCode\":"]'; do
 	restart
 	mode "{\"raw\":$raw}"
-	timeout=1
-	check "the reply $raw gives no path" refuses . connect
-	timeout=20
-	check "the link is not there" unmapped
+	check "the reply $raw is a refusal" refuses 'cannot map volume s' connect
+	check "without a record" no_records
+done
+# what the body says does not matter where the status is 200
+for raw in '[200, ""]' '[200, "{"]' '[200, "[[[[["]'; do
+	restart
+	mode "{\"raw\":$raw}"
+	ln -s "${loops[0]}" "$link"
+	check "the reply $raw is none" gives "$link" connect
 done
 restart
-mode '{"hang":1.5}'
-timeout=1
+mode '{"hang":5}'
+timeout=$short
 check "a gateway that hangs" refuses 'timed out|time|does not answer' connect
 timeout=20
 restart
