@@ -57,7 +57,7 @@ static bool is_number(const char *host)
 }
 
 /* Whether a name of the list is this host's: by its own name, or by an address that it has. */
-static int is_this_host(const struct call *c, const char *host, struct error *err)
+static int is_this_host(const struct call *c, const char *host, bool resolve, struct error *err)
 {
 	char machine[128], own[128], text[2048];
 	const char *word, *p = text;
@@ -70,8 +70,8 @@ static int is_this_host(const struct call *c, const char *host, struct error *er
 	r = c->host->identify(c->host, machine, own, sizeof(own));
 	if (r < 0)
 		return error_errno(err, -r, "cannot read the name of this host");
-	if (strcasecmp(host, own) == 0)
-		return 1;
+	if (strcasecmp(host, own) == 0 || !resolve)
+		return strcasecmp(host, own) == 0;
 	/* in a process of its own: a name server that does not answer has no deadline */
 	r = device_run(c,
 		       &(struct host_command){
@@ -91,8 +91,8 @@ static int is_this_host(const struct call *c, const char *host, struct error *er
 	return 0;
 }
 
-static int find_in_domain(const struct call *c, const char *list, char *buf, size_t size,
-			  struct error *err)
+static int find_in_domain(const struct call *c, const char *list, bool resolve, char *buf,
+			  size_t size, struct error *err)
 {
 	const char *word;
 	size_t len;
@@ -106,10 +106,23 @@ static int find_in_domain(const struct call *c, const char *list, char *buf, siz
 		buf[len] = '\0';
 		if (check_plain_name(buf, NULL) < 0)
 			continue;
-		r = is_this_host(c, buf, err);
+		r = is_this_host(c, buf, resolve, err);
 		if (r != 0)
 			return r < 0 ? r : 0;
 	}
+	return -ENODEV;
+}
+
+/* What needs no name server is tried first. */
+static int find_own_name(const struct call *c, const char *list, char *buf, size_t size,
+			 struct error *err)
+{
+	int r = find_in_domain(c, list, false, buf, size, err);
+
+	if (r == -ENODEV)
+		r = find_in_domain(c, list, true, buf, size, err);
+	if (r != -ENODEV)
+		return r;
 	return error_set(
 		err, ENODEV,
 		"this host is not in the HGST domain: none of the hosts that \"" CLUSTER_CLI
@@ -144,7 +157,7 @@ static int own_name(const struct call *c, struct attachment *a, const char **ret
 				 "cannot list the HGST domain, is the cluster running? " CLUSTER_CLI
 				 " says: %.200s (status %d)",
 				 result.err[0] ? result.err : list, result.status);
-	r = find_in_domain(c, list, name, sizeof(name), err);
+	r = find_own_name(c, list, name, sizeof(name), err);
 	if (r >= 0)
 		r = attachment_set_detail(a, "clusterHost", name, err);
 	if (r >= 0)

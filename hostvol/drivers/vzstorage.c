@@ -18,6 +18,8 @@
 #include <stdio.h>
 
 #define FLAGS_MAX 24
+#define MOUNT_PROGRAM "pstorage-mount"
+#define END_MS 5000 /* for the client to write out and end after its mount is gone */
 
 /* Words for pstorage-mount, which must not name another cluster. */
 static int check_flags(const char *value, struct error *err)
@@ -273,7 +275,7 @@ static int authenticate(const struct call *c, struct attachment *a, const char *
 static int vz_mount(const struct call *c, struct attachment *a, struct error *err)
 {
 	const char *password = attachment_param(a, "password");
-	const char *argv[FLAGS_MAX + 8] = { "pstorage-mount", "-c", cluster_of(a) };
+	const char *argv[FLAGS_MAX + 8] = { MOUNT_PROGRAM, "-c", cluster_of(a) };
 	cleanup_free char *flags = strdup(attachment_detail(a, "options"));
 	size_t n = 3;
 	int r;
@@ -291,6 +293,16 @@ static int vz_mount(const struct call *c, struct attachment *a, struct error *er
 	argv[n] = attachment_detail(a, "mountPoint");
 	return mount_run_helper(c, a, "Virtuozzo Storage's client",
 				&(struct host_command){ .argv = argv }, err);
+}
+
+/* The program that mounts stays to serve the mount, and writes out before it ends. */
+static void vz_end_helper(const struct call *c, struct attachment *a, bool kill)
+{
+	const char *point = attachment_detail(a, "mountPoint");
+
+	if (c->host->await_end(c->host, MOUNT_PROGRAM, point, kill, END_MS) < 0)
+		call_log(c, HOSTVOL_LOG_WARNING, "the client that served %s has not ended yet",
+			 point);
 }
 
 static int vz_disconnect(const struct call *c, struct attachment *a, bool force, struct error *err)
@@ -311,6 +323,7 @@ static bool vz_is_source(const struct attachment *a, const char *source)
 static const struct mount_type mount_type = {
 	.fs_types = (const char *const[]){ "fuse.pstorage", "fuse.vstorage", NULL },
 	.mount = vz_mount,
+	.end_helper = vz_end_helper,
 	.is_source = vz_is_source,
 };
 

@@ -202,7 +202,7 @@ HOSTVOL_API int hostvol_connect_volume(struct hostvol *h,
 /*
  * Ends the consumer's use of the volume and gives the path that it had. The last consumer's
  * disconnect removes it from the host. Works from the record: of conn only the volume and the
- * consumer matter.
+ * consumer matter, and secrets, which no record has, where the driver needs them for it (SCALEIO).
  *
  * 1: was not connected, the path is "". -EBUSY: in use, and all is as before.
  */
