@@ -87,8 +87,8 @@ static int vz_prepare(const struct call *c, struct attachment *a, struct error *
 
 /*
  * The list is the host's, not this library's: what stood there is kept in STATE/vzstorage-CLUSTER
- * ({"before": text or null, "written": text}) and put back when the last volume of the cluster has
- * gone. All under the cluster's lock.
+ * (its length or -1, a line break, it, what was written after it) and put back when the last volume
+ * of the cluster has gone. All under the cluster's lock.
  */
 struct servers_file {
 	char *dir, *list, *saved;
@@ -136,31 +136,55 @@ static int read_if_there(const char *path, char **ret, struct error *err)
 	return r == -ENOENT ? 0 : r;
 }
 
-/* What stood in the list before this library wrote it, if it did; new reference or NULL. */
-static json_t *read_saved(const struct servers_file *f)
-{
-	cleanup_free char *text = NULL;
-	json_t *o = NULL;
+struct saved {
+	char *text; /* NULL: this library has written no list */
+	const char *before; /* into text; NULL: there was no list */
+	size_t before_len;
+	const char *written;
+};
 
-	if (file_read(f->saved, 0, &text, NULL, NULL) >= 0 &&
-	    json_parse(text, strlen(text), &o, NULL) < 0)
-		return NULL;
-	return o;
+static void saved_done(struct saved *s)
+{
+	free(s->text);
 }
 
+static int read_saved(const struct servers_file *f, struct saved *ret, struct error *err)
+{
+	char *end;
+	long len;
+	int r = read_if_there(f->saved, &ret->text, err);
+
+	if (r < 0 || !ret->text)
+		return r;
+	len = strtol(ret->text, &end, 10);
+	if (*end != '\n' || len < -1 || (len > 0 && strlen(end + 1) < (size_t)len))
+		return error_set(err, EBADMSG, "%s is damaged: remove it", f->saved);
+	ret->before = len < 0 ? NULL : end + 1;
+	ret->before_len = len < 0 ? 0 : (size_t)len;
+	ret->written = end + 1 + ret->before_len;
+	return 0;
+}
+
+/* Of a list that was written before this time, what stood there first counts. */
 static int save_before(const struct call *c, const struct servers_file *f, const char *now,
 		       const char *wanted, struct error *err)
 {
-	cleanup_json json_t *saved = read_saved(f), *o = NULL;
-	const json_t *before = jget(saved, "before");
+	cleanup_with(saved_done) struct saved s = { 0 };
 	cleanup_free char *text = NULL;
-	int r;
+	const char *before = now;
+	size_t len = now ? strlen(now) : 0;
+	int r = read_saved(f, &s, err);
 
-	o = before ? json_pack("{s:O, s:s}", "before", before, "written", wanted)
-		   : json_pack("{s:s?, s:s}", "before", now, "written", wanted);
-	text = o ? json_compose(o, JSON_COMPACT) : NULL;
-	if (!text)
-		return no_memory(err);
+	if (r < 0)
+		return r;
+	if (s.text) {
+		before = s.before;
+		len = s.before_len;
+	}
+	r = text_format(&text, err, "%ld\n%.*s%s", before ? (long)len : -1L, (int)len,
+			before ? before : "", wanted);
+	if (r < 0)
+		return r;
 	r = c->host->write_file(c->host, f->saved, text, strlen(text));
 	return r < 0 ? error_errno(err, -r, "cannot write %s", f->saved) : 0;
 }
@@ -207,16 +231,16 @@ static int count_user(struct attachment *a, void *userdata)
 }
 
 /* now: what stands there. A list that somebody else has written since stays. */
-static int put_back(const struct call *c, const struct servers_file *f, const json_t *saved,
+static int put_back(const struct call *c, const struct servers_file *f, const struct saved *saved,
 		    const char *now, struct error *err)
 {
-	const char *before = jstr(saved, "before");
+	const char *before = saved->before;
 	int r = 0;
 
-	if (now && !streq(now, jstr(saved, "written")))
+	if (now && !streq(now, saved->written))
 		return 0;
 	if (before)
-		r = c->host->write_file(c->host, f->list, before, strlen(before));
+		r = c->host->write_file(c->host, f->list, before, saved->before_len);
 	else if (now)
 		r = c->host->remove_file(c->host, f->list);
 	if (r >= 0 && !before)
@@ -230,7 +254,7 @@ static int restore_servers(const struct call *c, struct attachment *a, struct er
 {
 	cleanup_with(servers_file_done) struct servers_file f = { 0 };
 	cleanup_lock struct lock lock = LOCK_INIT;
-	cleanup_json json_t *saved = NULL;
+	cleanup_with(saved_done) struct saved saved = { 0 };
 	cleanup_free char *now = NULL;
 	struct other_users users = { .a = a };
 	int r;
@@ -243,12 +267,12 @@ static int restore_servers(const struct call *c, struct attachment *a, struct er
 	/* one that cannot be read may be a user too */
 	if (r < 0 || r > 0 || users.count)
 		return r < 0 ? r : 0;
-	saved = read_saved(&f);
-	if (!saved)
-		return 0;
+	r = read_saved(&f, &saved, err);
+	if (r < 0 || !saved.text)
+		return r;
 	r = read_if_there(f.list, &now, err);
 	if (r >= 0)
-		r = put_back(c, &f, saved, now, err);
+		r = put_back(c, &f, &saved, now, err);
 	if (r < 0)
 		return r;
 	r = c->host->remove_file(c->host, f.saved);

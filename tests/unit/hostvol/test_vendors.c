@@ -4,205 +4,19 @@
  * the call's effect, or the call fails. Then recovery, or the next call, must end in order, and
  * what was there before must be there again.
  */
-#include "rig.h"
+#include "fake_vendors.h"
 
-#include "base/file.h"
-#include "base/json.h"
 #include "base/mem.h"
-#include "base/str.h"
 
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
 
 #define CALLS_MAX 200
-#define SECRET "s3cret"
-#define SIO_LINK "/dev/disk/by-id/emc-vol-1-abc1"
-
-/* ---- the vendors' programs ------------------------------------------------------------------ */
-
-static int fails(struct host_result *ret, int status, const char *words)
-{
-	ret->status = status;
-	snprintf(ret->err, sizeof(ret->err), "%s\n", words);
-	return 0;
-}
-
-static int run_curl(struct fake *f, const struct host_command *c, struct host_result *ret)
-{
-	struct fake_device *d = fake_device(f, SIO_LINK);
-	const char *body = "{}";
-	int status = 200;
-
-	if (f->unreachable)
-		return fails(ret, 7, "curl: (7) Failed to connect");
-	if (strstr(c->input, "/api/login\"")) {
-		body = "\"token\"";
-	} else if (f->refuses) {
-		status = 500;
-		body = "{\"message\":\"no\",\"errorCode\":79}";
-	} else if (strstr(c->input, "/addMappedSdc\"") && d->there) {
-		status = 500;
-		body = "{\"errorCode\":81}";
-	} else if (strstr(c->input, "/removeMappedSdc\"") && !d->there) {
-		status = 500;
-		body = "{\"errorCode\":4039}";
-	} else if (strstr(c->input, "MappedSdc\"")) {
-		d->there = strstr(c->input, "/addMappedSdc\"") != NULL;
-	}
-	snprintf(c->out, c->out_size, "%s\n%d", body, status);
-	return 0;
-}
-
-static int run_sds(struct fake *f, const struct host_command *c, struct host_result *ret)
-{
-	struct fake_device *d = fake_device(f, "/dev/vdq");
-	bool attach = streq(c->argv[2], "attach");
-	int code = 0;
-
-	if (f->unreachable)
-		return -ENOENT;
-	if (streq(c->argv[2], "querydev"))
-		code = d->there ? 0 : 1;
-	else if (f->refuses)
-		code = 50151002;
-	else if (d->there == attach)
-		code = attach ? 50151401 : 50155007;
-	else
-		d->there = attach;
-	snprintf(ret->out, sizeof(ret->out), "ret_code=%d\ndev_addr=/dev/vdq\n", code);
-	return 0;
-}
-
-static int run_hgst(struct fake *f, const struct host_command *c, struct host_result *ret)
-{
-	if (f->unreachable)
-		return fails(ret, 1, "no cluster");
-	if (streq(c->argv[1], "domain-list")) {
-		snprintf(c->out, c->out_size, "192.0.2.7\n192.0.2.1\n");
-		return 0;
-	}
-	if (f->refuses)
-		return fails(ret, 3, "locked");
-	assert_string_equal(c->argv[5], "192.0.2.1");
-	fake_device(f, "/dev/space1")->there = streq(c->argv[7], "ADD");
-	return 0;
-}
-
-static int run_mount(struct fake *f, const struct host_command *c, struct host_result *ret,
-		     const char *source, const char *type)
-{
-	const char *const *last = c->argv;
-	const char *point = c->argv[2];
-
-	if (f->unreachable)
-		return -ENOENT;
-	if (f->refuses)
-		return fails(ret, 32, "mount error(13): Permission denied");
-	while (last[1])
-		last++;
-	fake_mount(f, source, streq(c->argv[0], "pstorage-mount") ? *last : point, type);
-	return 0;
-}
-
-static void remember_words(struct fake *f, const char *const *words)
-{
-	for (; words && *words; words++) {
-		size_t len = strlen(f->seen);
-
-		snprintf(f->seen + len, sizeof(f->seen) - len, "%s ", *words);
-	}
-}
-
-static int run_vendor(struct fake *f, const struct host_command *c, struct host_result *ret)
-{
-	const char *program = c->argv[0];
-
-	remember_words(f, c->argv);
-	remember_words(f, c->env);
-	if (streq(program, "curl"))
-		return run_curl(f, c, ret);
-	if (str_has_suffix(program, "/sds_cli"))
-		return run_sds(f, c, ret);
-	if (streq(program, "vgc-cluster"))
-		return run_hgst(f, c, ret);
-	if (streq(program, "mount.quobyte"))
-		return run_mount(f, c, ret, "quobyte@h/v", "fuse");
-	if (streq(program, "mount.sofs"))
-		return run_mount(f, c, ret, "/dev/fuse", "fuse");
-	if (streq(program, "mount.cifs")) {
-		assert_true(!f->seen[0] || strstr(f->seen, "PASSWD_FD=0"));
-		assert_int_equal(c->input_len, strlen(SECRET));
-		assert_memory_equal(c->input, SECRET, strlen(SECRET));
-		return run_mount(f, c, ret, c->argv[1], "cifs");
-	}
-	if (streq(program, "pstorage")) {
-		assert_memory_equal(c->input, SECRET, strlen(SECRET));
-		return f->refuses ? fails(ret, 15, "Authentication failed") : 0;
-	}
-	if (streq(program, "pstorage-mount"))
-		return run_mount(f, c, ret, "pstorage://c", "fuse.pstorage");
-	return -ENOENT;
-}
-
-/* ---- scenarios ------------------------------------------------------------------------------ */
-
-struct vendor {
-	const char *json;
-	const char *device; /* NULL: it mounts */
-};
-
-static const struct vendor vendors[] = {
-	{ "{\"driverVolumeType\":\"DISCO\",\"data\":{\"discoId\":7,\"serverIp\":\"192.0.2.3\","
-	  "\"serverPort\":9,\"volumeId\":\"a\"}}",
-	  "/dev/dms7" },
-	{ "{\"driverVolumeType\":\"HGST\",\"data\":{\"name\":\"space1\",\"volumeId\":\"a\"}}",
-	  "/dev/space1" },
-	{ "{\"driverVolumeType\":\"HUAWEISDSHYPERVISOR\",\"data\":{\"volumeId\":\"a\"}}",
-	  "/dev/vdq" },
-	{ "{\"driverVolumeType\":\"SCALEIO\",\"data\":{\"scaleIoVolumeId\":\"abc1\",\"serverIp\":"
-	  "\"h\",\"serverUsername\":\"u\",\"serverPassword\":\"" SECRET
-	  "\",\"iopsLimit\":10,\"volumeId\":\"a\"}}",
-	  SIO_LINK },
-	{ "{\"driverVolumeType\":\"QUOBYTE\",\"data\":{\"export\":\"h/v\",\"volumeId\":\"a\"}}",
-	  NULL },
-	{ "{\"driverVolumeType\":\"SCALITY\",\"data\":{\"export\":\"e\",\"name\":\"n\","
-	  "\"mountPointBase\":\"@/sofs\",\"volumeId\":\"a\"}}",
-	  NULL },
-	{ "{\"driverVolumeType\":\"VZSTORAGE\",\"data\":{\"export\":\"h1,h2:/c:" SECRET
-	  "\",\"volumeId\":\"a\"}}",
-	  NULL },
-	{ "{\"driverVolumeType\":\"SMB\",\"data\":{\"export\":\"//h/s\",\"options\":\"username=u,"
-	  "password=" SECRET "\",\"volumeId\":\"a\"}}",
-	  NULL },
-};
-
-/* With "@" as the rig's directory. */
-static char *json_of(const struct rig *rig, const struct vendor *v)
-{
-	const char *at = strchr(v->json, '@');
-
-	if (!at)
-		return xstrdup(v->json);
-	return xasprintf("%.*s%s%s", (int)(at - v->json), v->json, rig->dir, at + 1);
-}
-
-static struct rig *vendor_rig(void)
-{
-	void *state;
-	struct rig *rig;
-
-	rig_setup(&state);
-	rig = state;
-	rig->fake->vendor_run = run_vendor;
-	rig->fake->host.root = rig->dir;
-	return rig;
-}
 
 static bool is_here(const struct rig *rig, const struct vendor *v)
 {
@@ -211,14 +25,14 @@ static bool is_here(const struct rig *rig, const struct vendor *v)
 
 static int disconnect_with(struct rig *rig, const struct vendor *v, unsigned flags)
 {
-	cleanup_free char *json = json_of(rig, v), *out = NULL;
+	cleanup_free char *json = vendor_json(rig, v), *out = NULL;
 
 	return hostvol_disconnect_volume_json(rig->h, json, flags, &out, NULL);
 }
 
 static int connect_with(struct rig *rig, const struct vendor *v, struct hostvol_error *err)
 {
-	cleanup_free char *json = json_of(rig, v), *out = NULL;
+	cleanup_free char *json = vendor_json(rig, v), *out = NULL;
 
 	return hostvol_connect_volume_json(rig->h, json, &out, err);
 }
@@ -296,7 +110,7 @@ static bool interrupt_at(const struct vendor *v, bool disconnect, enum fake_faul
 
 static void run_all(enum fake_fault fault, bool recover)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(vendors) * 2; i++) {
+	for (size_t i = 0; i < VENDOR_COUNT * 2; i++) {
 		int at = 1;
 
 		while (interrupt_at(&vendors[i / 2], i % 2, fault, at, recover)) {
@@ -328,7 +142,7 @@ static void test_fail(void **state)
 /* A storage system that says no, or nothing, leaves all as it was. */
 static void test_refusals(void **state)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(vendors) * 2; i++) {
+	for (size_t i = 0; i < VENDOR_COUNT * 2; i++) {
 		const struct vendor *v = &vendors[i / 2];
 		struct rig *rig = vendor_rig();
 		struct hostvol_error err = { 0 };
@@ -347,7 +161,7 @@ static void test_refusals(void **state)
 /* What was there before a connect that fails is there afterwards. */
 static void test_found_stays(void **state)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(vendors); i++) {
+	for (size_t i = 0; i < VENDOR_COUNT; i++) {
 		struct rig *rig = vendor_rig();
 		void *to_free = rig;
 
@@ -365,7 +179,7 @@ static void test_found_stays(void **state)
 
 static void test_in_use(void **state)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(vendors); i++) {
+	for (size_t i = 0; i < VENDOR_COUNT; i++) {
 		const struct vendor *v = &vendors[i];
 		struct rig *rig = vendor_rig();
 		cleanup_free char *path = NULL;
@@ -387,7 +201,7 @@ static void test_in_use(void **state)
 /* In no record, no argument, no variable, no line of the log. */
 static void test_secrets(void **state)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(vendors); i++) {
+	for (size_t i = 0; i < VENDOR_COUNT; i++) {
 		struct rig *rig = vendor_rig();
 		cleanup_free char *list = NULL;
 		void *to_free = rig;
