@@ -151,13 +151,13 @@ const struct vendor vendors[] = {
 	{ "{\"driverVolumeType\":\"HUAWEISDSHYPERVISOR\",\"data\":{\"volumeId\":\"a\"}}",
 	  "/dev/vdq" },
 	{ "{\"driverVolumeType\":\"SCALEIO\",\"data\":{\"scaleIoVolumeId\":\"abc1\",\"serverIp\":"
-	  "\"h\",\"serverUsername\":\"u\",\"serverPassword\":\"" SECRET
+	  "\"h\",\"server_username\":\"u\",\"server_password\":\"" SECRET
 	  "\",\"iopsLimit\":10,\"volumeId\":\"a\"}}",
 	  SIO_LINK },
 	{ "{\"driverVolumeType\":\"QUOBYTE\",\"data\":{\"export\":\"h/v\",\"volumeId\":\"a\"}}",
 	  NULL },
 	{ "{\"driverVolumeType\":\"SCALITY\",\"data\":{\"export\":\"e\",\"name\":\"n\","
-	  "\"mountPointBase\":\"@/sofs\",\"volumeId\":\"a\"}}",
+	  "\"mount_point_base\":\"@/sofs\",\"volumeId\":\"a\"}}",
 	  NULL },
 	{ "{\"driverVolumeType\":\"VZSTORAGE\",\"data\":{\"export\":\"h1,h2:/c:" SECRET
 	  "\",\"volumeId\":\"a\"}}",
