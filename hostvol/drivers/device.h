@@ -20,7 +20,7 @@ int device_connect(const struct call *c, struct attachment *a, struct error *err
 int device_disconnect(const struct call *c, struct attachment *a, bool force, struct error *err);
 int device_verify(const struct call *c, struct attachment *a, struct error *err);
 
-/* Called by attach() where it is certain that the volume was not given: nothing has to be undone. */
+/* Called by attach() where the volume was certainly not given: nothing has to be undone. */
 void device_refused(struct attachment *a);
 
 /* A find() for a path that is known: as it stands, if a file is there. */

@@ -117,7 +117,7 @@ static int disco_detach(const struct call *c, struct attachment *a, struct error
 
 	if (here < 0)
 		return here;
-	/* one that is attached but has not come, or has gone on its own, counts as attached there */
+	/* one that has not come, or has gone on its own, counts as attached there */
 	r = disco_ask(c, a, DISCO_DETACH, err);
 	if (r > 0)
 		return here ? -EIO : 0;

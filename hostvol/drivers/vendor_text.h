@@ -17,5 +17,5 @@ struct sds_output {
 /* -EBADMSG: without a ret_code that is a number, or with a device that is no path below /dev. */
 int sds_output_read(const char *text, struct sds_output *ret, struct error *err);
 
-/* The next word of lines with one word each, as vgc-cluster domain-list -1 prints; NULL at the end. */
+/* The next word, as vgc-cluster domain-list -1 prints one a line; NULL at the end. */
 const char *next_word(const char **text, size_t *ret_len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ioctl of ScaleIO's kernel driver, for a process that has this loaded before its libraries:
- * the GUID that the variable SCINI_GUID holds (32 hexadecimal digits; "none": a driver without one).
+ * the GUID that the variable SCINI_GUID holds (32 hexadecimal digits; "none": it has none).
  * Where SCINI_PEAK names a file, the process writes its peak of memory (KiB) there when it ends.
  */
 #include <dlfcn.h>
