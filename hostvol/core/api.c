@@ -211,6 +211,7 @@ static int disconnect_json(struct hostvol *h, const char *json, unsigned flags,
 	ret->path = strdup("");
 	if (!ret->consumer || !ret->path)
 		return no_memory(err);
+	c.given = i.data;
 	r = attach_disconnect(&c, ret->volume_id, i.consumer, flags & HOSTVOL_FORCE, &a, err);
 	if (r >= 0 && a && a->path) {
 		free(ret->path);

@@ -32,6 +32,21 @@ const char *attachment_param(const struct attachment *a, const char *name)
 	return jstr(a->params, name);
 }
 
+const char *attachment_secret(const struct call *c, const struct attachment *a, const char *name)
+{
+	const char *value = attachment_param(a, name), *key;
+	json_t *given;
+
+	for (const struct param *p = a->driver->params; !value && p->name; p++) {
+		if (!streq(p->name, name))
+			continue;
+		json_object_foreach ((json_t *)c->given, key, given)
+			if (param_matches(p, key) && json_string_length(given) > 0)
+				value = json_string_value(given);
+	}
+	return value;
+}
+
 const char *attachment_detail(const struct attachment *a, const char *key)
 {
 	const char *value = jstr(a->detail, key);

@@ -52,5 +52,7 @@ const char *attachment_detail(const struct attachment *a, const char *key);
 int attachment_set_target(struct attachment *a, char *text);
 /* A parameter that is a string, or NULL. */
 const char *attachment_param(const struct attachment *a, const char *name);
+/* A secret parameter, which no record has: as given to this call, under any spelling; or NULL. */
+const char *attachment_secret(const struct call *c, const struct attachment *a, const char *name);
 /* "volume X", "volume X of consumer Y": for messages. */
 const char *attachment_name(const struct attachment *a, char *buf, size_t size);

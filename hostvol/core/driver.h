@@ -10,6 +10,8 @@ enum param_type {
 	PARAM_BOOLEAN, /* or the strings "true" and "false": CSI's attributes are all strings */
 	PARAM_IGNORED, /* others send it; it means nothing here */
 	PARAM_LIST, /* an array of strings or numbers, or one of these; kept as "a,b,c" */
+	PARAM_NUMBER, /* whole, not negative, or a string of digits; kept as a string */
+	PARAM_GROUP, /* an object whose fields are parameters of the same table */
 };
 
 struct param {
@@ -30,6 +32,7 @@ struct param {
 };
 
 struct mount_type;
+struct device_type;
 
 /*
  * One protocol. A NULL operation is one that this version does not have. Operations run under the
@@ -68,6 +71,12 @@ struct driver {
 	 * {"kind", "name", "message", "action"} to findings. 1: something could not be.
 	 */
 	int (*audit)(const struct call *c, bool repair, json_t *findings, struct error *err);
+	/*
+	 * Puts parameters in order that were read and checked, before anything is made of them: takes
+	 * a password out of a string that would be recorded. Or NULL.
+	 */
+	int (*tidy)(json_t *params, struct error *err);
+	const struct device_type *device; /* of those that vendors' software brings (device.h) */
 };
 
 /* Every driver name of the specification, ended by NULL. */

@@ -21,6 +21,11 @@ struct host_command {
 	const char *input; /* given on standard input: the place for secrets; or NULL */
 	size_t input_len;
 	int timeout_ms;
+	/* "NAME=VALUE" beside the fixed environment, no secrets, ended by NULL; or NULL */
+	const char *const *env;
+	/* where the end of standard output is kept instead of in the result, or NULL */
+	char *out;
+	size_t out_size;
 };
 
 struct host_result {
@@ -121,6 +126,28 @@ struct hostvol_host {
 	/* Connects an NVMe controller (options as /dev/nvme-fabrics takes them), and its reply. */
 	int (*fabrics)(const struct hostvol_host *host, const char *options, char *reply,
 		       size_t size, int timeout_ms);
+	/* What else drivers of storage vendors need. */
+
+	/* ioctl(request, buf) on a device that is opened for it; buf comes back as it was left. */
+	int (*control_device)(const struct hostvol_host *host, const char *path, unsigned request,
+			      void *buf, size_t size, int timeout_ms);
+	/* 1: a block device is held exclusively: mounted, part of another, swap. 0: it is not. */
+	int (*device_in_use)(const struct hostvol_host *host, const char *path, int timeout_ms);
+	/*
+	 * How many names in a directory begin and end so; one of them, the first in order, in name.
+	 * 0 where there is no such directory; -ENAMETOOLONG.
+	 */
+	int (*find_name)(const struct hostvol_host *host, const char *dir, const char *prefix,
+			 const char *suffix, char *name, size_t size);
+	/*
+	 * Connects over TCP, sends all of request and receives exactly so many bytes. The address is
+	 * a number, not a name. -ECONNRESET: the peer ended before that.
+	 */
+	int (*exchange)(const struct hostvol_host *host, const char *address, unsigned port,
+			const void *request, size_t request_len, void *reply, size_t reply_len,
+			int timeout_ms);
+	/* Whether an interface of this host, loopback excepted, has the address (a number). */
+	bool (*has_address)(const struct hostvol_host *host, const char *address);
 };
 
 #define NVME_IDENTIFY_SIZE 4096

@@ -3,7 +3,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "host.h"
 #include "host_block.h"
+#include "host_vendor.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -279,4 +281,9 @@ const struct hostvol_host host_real = {
 	.events_wait = block_events_wait,
 	.multipathd = block_multipathd,
 	.fabrics = block_fabrics,
+	.control_device = vendor_control_device,
+	.device_in_use = vendor_device_in_use,
+	.find_name = vendor_find_name,
+	.exchange = vendor_exchange,
+	.has_address = vendor_has_address,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mounts.h"
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "mountinfo.h"
@@ -38,8 +39,13 @@ static int effective_options(const struct attachment *a, char **ret, struct erro
 
 int mount_prepare(const struct call *c, struct attachment *a, struct error *err)
 {
-	const char *export = attachment_param(a, "export"),
-		   *base = attachment_param(a, "mountPointBase");
+	return mount_prepare_as(c, a, attachment_param(a, "export"), NULL, err);
+}
+
+int mount_prepare_as(const struct call *c, struct attachment *a, const char *source,
+		     const char *sub_path, struct error *err)
+{
+	const char *base = attachment_param(a, "mountPointBase");
 	cleanup_free char *options = NULL, *standard = NULL, *target = NULL, *point = NULL;
 	int r;
 
@@ -52,14 +58,19 @@ int mount_prepare(const struct call *c, struct attachment *a, struct error *err)
 			return r;
 		base = standard;
 	}
-	r = text_format(&target, err, "%s %s -o %s at %s", a->driver->name, export,
+	r = text_format(&target, err, "%s %s -o %s at %s", a->driver->name, source,
 			*options ? options : "defaults", base);
 	if (r < 0)
 		return r;
 	attachment_set_target(a, TAKE_PTR(target));
-	r = text_format(&point, err, "%s/%s", base, a->target_id);
+	if (a->driver->mount->in_place)
+		r = text_format(&point, err, "%s", base);
+	else
+		r = text_format(&point, err, "%s/%s", base, a->target_id);
 	if (r >= 0)
-		r = attachment_set_detail(a, "source", export, err);
+		r = attachment_set_detail(a, "source", source, err);
+	if (r >= 0 && sub_path)
+		r = attachment_set_detail(a, "subPath", sub_path, err);
 	if (r >= 0)
 		r = attachment_set_detail(a, "options", options, err);
 	if (r >= 0)
@@ -85,7 +96,11 @@ static bool same_source(const char *a, const char *b)
 
 static bool is_ours(const struct attachment *a, const struct mount_entry *e)
 {
-	if (!streq(e->root, "/") || !same_source(e->source, attachment_detail(a, "source")))
+	const struct mount_type *type = a->driver->mount;
+
+	if (!streq(e->root, "/") ||
+	    !(type->is_source ? type->is_source(a, e->source)
+			      : same_source(e->source, attachment_detail(a, "source"))))
 		return false;
 	for (const char *const *t = a->driver->mount->fs_types; *t; t++)
 		if (streq(*t, e->fs_type))
@@ -134,10 +149,18 @@ static int probe(const struct call *c, struct attachment *a, struct error *err)
 	return 0;
 }
 
+/* Of the volume, below the mount; or NULL. */
+static const char *sub_path_of(const struct attachment *a)
+{
+	const char *path = attachment_detail(a, "subPath");
+
+	return *path ? path : attachment_param(a, "name");
+}
+
 /* The sub path, below the mount, exists. */
 static int check_path(const struct call *c, struct attachment *a, struct error *err)
 {
-	const char *name = attachment_param(a, "name");
+	const char *name = sub_path_of(a);
 	int r;
 
 	if (!name)
@@ -169,6 +192,31 @@ int mount_verify(const struct call *c, struct attachment *a, struct error *err)
 				 attachment_detail(a, "source"));
 	r = probe(c, a, err);
 	return r < 0 ? r : check_path(c, a, err);
+}
+
+int mount_run_helper(const struct call *c, struct attachment *a, const char *package,
+		     const struct host_command *command, struct error *err)
+{
+	const char *source = attachment_detail(a, "source"), *program = command->argv[0];
+	struct host_command timed = *command;
+	struct host_result result;
+	int r = call_left(c, 0, err);
+
+	if (r < 0)
+		return r;
+	timed.timeout_ms = r;
+	r = c->host->run(c->host, &timed, &result);
+	if (r == -ENOENT)
+		return error_set(err, ENOENT, "cannot mount %s: %s is not installed (%s)", source,
+				 program, package);
+	if (r < 0)
+		return error_errno(err, -r, "cannot mount %s", source);
+	if (result.status == 0)
+		return 0;
+	result.err[strcspn(result.err, "\n")] = '\0';
+	return error_set(err, EIO, "cannot mount %s: %.300s (%s, status %d)", source,
+			 result.err[0] ? result.err : "it failed without saying why", program,
+			 result.status);
 }
 
 /* ---- steps ---------------------------------------------------------------------------------- */
@@ -238,7 +286,7 @@ static int mount_now(const struct call *c, struct attachment *a, struct error *e
 
 static int set_path(struct attachment *a, struct error *err)
 {
-	const char *name = attachment_param(a, "name");
+	const char *name = sub_path_of(a);
 	cleanup_free char *path = NULL;
 	int r = text_format(&path, err, "%s%s%s", attachment_detail(a, "mountPoint"),
 			    name ? "/" : "", name ? name : "");
@@ -264,6 +312,49 @@ static int replace_dead(const struct call *c, struct attachment *a, struct error
 	return r < 0 ? r : mount_now(c, a, err);
 }
 
+/* ---- mount points that are the administrator's ---------------------------------------------- */
+
+/*
+ * RUN/mounted-<hash of the target> holds the id of the boot in which this library made the mount:
+ * written before it is made, removed after it is unmounted, under the target's lock.
+ */
+static int marker_path(const struct call *c, const struct attachment *a, char **ret,
+		       struct error *err)
+{
+	return text_format(ret, err, "%s/mounted-%s", c->h->run_dir, a->target_id);
+}
+
+static int mark_made_here(const struct call *c, struct attachment *a, struct error *err)
+{
+	cleanup_free char *path = NULL;
+	char boot[64];
+	int r = marker_path(c, a, &path, err);
+
+	if (r < 0)
+		return r;
+	host_read_line(c->host, "/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
+	r = c->host->write_file(c->host, path, boot, strlen(boot));
+	return r < 0 ? error_errno(err, -r, "cannot write %s", path) : 0;
+}
+
+static bool is_made_here(const struct call *c, const struct attachment *a)
+{
+	cleanup_free char *path = NULL, *text = NULL;
+	char boot[64];
+
+	host_read_line(c->host, "/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
+	return marker_path(c, a, &path, NULL) >= 0 &&
+	       file_read(path, sizeof(boot), &text, NULL, NULL) >= 0 && streq(text, boot);
+}
+
+static void forget_made_here(const struct call *c, const struct attachment *a)
+{
+	cleanup_free char *path = NULL;
+
+	if (marker_path(c, a, &path, NULL) >= 0)
+		c->host->remove_file(c->host, path);
+}
+
 int mount_connect(const struct call *c, struct attachment *a, struct error *err)
 {
 	int r = look(c, a, err);
@@ -273,7 +364,9 @@ int mount_connect(const struct call *c, struct attachment *a, struct error *err)
 	if (r == MOUNT_FOREIGN)
 		return -EBUSY;
 	if (r == MOUNT_ABSENT) {
-		r = mount_now(c, a, err);
+		r = a->driver->mount->in_place ? mark_made_here(c, a, err) : 0;
+		if (r >= 0)
+			r = mount_now(c, a, err);
 	} else {
 		r = probe(c, a, err);
 		if (means_dead(r))
@@ -290,7 +383,7 @@ int mount_disconnect(const struct call *c, struct attachment *a, bool force, str
 	bool failed = a->state == STATE_CONNECTING;
 	int r;
 
-	if (a->others)
+	if (a->others || (a->driver->mount->in_place && !is_made_here(c, a)))
 		return 0;
 	r = unmount_all(c, a, force, err);
 	/* a connect that found another's mount in the way did nothing that could be undone */
@@ -300,6 +393,10 @@ int mount_disconnect(const struct call *c, struct attachment *a, bool force, str
 		return r;
 	if (a->driver->mount->end_helper)
 		a->driver->mount->end_helper(c, a, failed);
+	if (a->driver->mount->in_place) {
+		forget_made_here(c, a);
+		return 0;
+	}
 	r = c->host->remove_dir(c->host, point);
 	if (r < 0 && r != -ENOENT)
 		call_log(c, HOSTVOL_LOG_WARNING, "cannot remove the mount point %s (errno %d)",

@@ -14,6 +14,13 @@ struct mount_type {
 	int (*mount)(const struct call *c, struct attachment *a, struct error *err);
 	/* Waits for the helper that serves the mount point to end; kill: ends it. Or NULL. */
 	void (*end_helper)(const struct call *c, struct attachment *a, bool kill);
+	/* Whether the mount table means this one by source. NULL: it says detail "source". */
+	bool (*is_source)(const struct attachment *a, const char *source);
+	/*
+	 * The mount point is the base itself, a place of the administrator's: what was mounted there
+	 * before is used, and stays when the last volume goes; so does the directory.
+	 */
+	bool in_place;
 };
 
 /* Parameters that all of them have, to be listed in their tables. */
@@ -34,9 +41,19 @@ struct mount_type {
 	}
 
 int mount_prepare(const struct call *c, struct attachment *a, struct error *err);
+/* The same for a source that is not the export; sub_path: the volume's, NULL for its name. */
+int mount_prepare_as(const struct call *c, struct attachment *a, const char *source,
+		     const char *sub_path, struct error *err);
 int mount_connect(const struct call *c, struct attachment *a, struct error *err);
 int mount_disconnect(const struct call *c, struct attachment *a, bool force, struct error *err);
 int mount_verify(const struct call *c, struct attachment *a, struct error *err);
+
+/*
+ * Runs a mount helper to its end. A helper that is not there is -ENOENT and names its package, one
+ * that fails -EIO with the first line of what it said.
+ */
+int mount_run_helper(const struct call *c, struct attachment *a, const char *package,
+		     const struct host_command *command, struct error *err);
 
 /* Whether options (comma separated) have one of that name, with or without a value. */
 bool option_is_set(const char *options, const char *name);

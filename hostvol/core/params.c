@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 
 /* What a host may be called, an address in brackets included; a comma separates several. */
 #define HOST_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:%[],"
@@ -48,6 +49,8 @@ static bool spelled(const char *name, const char *key)
 {
 	bool snake = strchr(key, '_') != NULL;
 
+	if (streq(name, key)) /* others' words may mix the two */
+		return true;
 	for (; *name && *key; name++, key++) {
 		if (snake && isupper((unsigned char)*name)) {
 			if (*key++ != '_')
@@ -114,8 +117,7 @@ static int join(const json_t *array, char separator, char **ret, struct error *e
 		cleanup_free char *before = TAKE_PTR(text);
 
 		if (r < 0 || (!json_is_string(item) && !json_is_integer(item)))
-			return r < 0 ? r
-				     : error_set(err, EINVAL, "neither a string nor a number");
+			return r < 0 ? r : error_set(err, EINVAL, "neither a string nor a number");
 		if (json_is_string(item))
 			r = text_format(&text, err, "%s%.*s%s", before, i > 0, &separator,
 					json_string_value(item));
@@ -172,6 +174,30 @@ static int list_text(const json_t *value, json_t **ret, struct error *err)
 	return *ret ? 0 : no_memory(err);
 }
 
+/* A string of digits, of a number or of itself: others send one or the other. */
+static int convert_number(const struct param *p, const json_t *value, json_t **ret,
+			  struct error *err)
+{
+	const char *text = json_string_value(value);
+	char digits[32];
+	int r;
+
+	if (json_is_integer(value) && json_integer_value(value) >= 0) {
+		snprintf(digits, sizeof(digits), "%" JSON_INTEGER_FORMAT,
+			 json_integer_value(value));
+		text = digits;
+	}
+	/* what fits into 64 bits without a sign */
+	if (!text || strspn(text, "0123456789") != strlen(text) || strlen(text) > 20 ||
+	    (strlen(text) == 20 && strcmp(text, "18446744073709551615") > 0))
+		return error_set(err, EINVAL, "%s: not a whole number", p->name);
+	r = p->check ? p->check(text, err) : 0;
+	if (r < 0)
+		return error_prefix(err, "%s", p->name);
+	*ret = json_string(text);
+	return *ret ? 0 : no_memory(err);
+}
+
 /* New reference to the value as the table types it. */
 static int convert(const struct param *p, const json_t *value, json_t **ret, struct error *err)
 {
@@ -192,6 +218,8 @@ static int convert(const struct param *p, const json_t *value, json_t **ret, str
 		*ret = json_boolean(json_is_true(value) || streq(text, "true"));
 		return 0;
 	}
+	if (p->type == PARAM_NUMBER)
+		return convert_number(p, value, ret, err);
 	if (!text)
 		return error_set(err, EINVAL, "%s: not a string", p->name);
 	if (strlen(text) > 4096 || has_control(text))
@@ -220,6 +248,26 @@ static bool list_has(const json_t *list, const json_t *item)
 }
 
 static int read_one(const struct driver *driver, const char *key, const json_t *value, json_t *out,
+		    struct error *err);
+
+static int read_group(const struct driver *driver, const struct param *group, const json_t *fields,
+		      json_t *out, struct error *err)
+{
+	const char *key;
+	json_t *value;
+
+	if (!json_is_object(fields) && !json_is_null(fields))
+		return error_set(err, EINVAL, "%s: not an object", group->name);
+	json_object_foreach ((json_t *)fields, key, value) {
+		int r = read_one(driver, key, value, out, err);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int read_one(const struct driver *driver, const char *key, const json_t *value, json_t *out,
 		    struct error *err)
 {
 	const struct param *p = find_in(driver->params, key);
@@ -231,6 +279,8 @@ static int read_one(const struct driver *driver, const char *key, const json_t *
 		p = find_in(common_params, key);
 	if (!p)
 		return unknown_param(driver, key, err);
+	if (p->type == PARAM_GROUP)
+		return read_group(driver, p, value, out, err);
 	/* an empty string is what others send for "not given" */
 	if (p->type == PARAM_IGNORED || json_is_null(value) || streq(json_string_value(value), ""))
 		return 0;
@@ -269,6 +319,9 @@ int params_read(const struct driver *driver, const json_t *data, json_t **ret, s
 	if (jbool(out, "encrypted"))
 		return error_set(err, EOPNOTSUPP,
 				 "encrypted volumes are not supported in this version");
+	r = driver->tidy ? driver->tidy(out, err) : 0;
+	if (r < 0)
+		return r;
 	*ret = TAKE_PTR(out);
 	return 0;
 }

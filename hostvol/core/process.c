@@ -135,8 +135,11 @@ static int find_program(const char *name, char path[static PATH_MAX])
 	const char *given = secure_getenv("PATH");
 	const char *lists[] = { given ? given : "", system_dirs };
 
-	if (strchr(name, '/'))
-		return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX ? 0 : -ENAMETOOLONG;
+	if (strchr(name, '/')) {
+		if (snprintf(path, PATH_MAX, "%s", name) >= PATH_MAX)
+			return -ENAMETOOLONG;
+		return access(path, X_OK) == 0 ? 0 : -ENOENT;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
 		for (const char *p = lists[i]; *p;) {
 			int len = (int)strcspn(p, ":");
@@ -178,10 +181,11 @@ static int stdio_open(struct stdio *s)
 	return 0;
 }
 
-_Noreturn static void child_exec(const char *path, const char *const *argv, struct stdio *s)
+_Noreturn static void child_exec(const char *path, const struct host_command *command,
+				 struct stdio *s)
 {
-	static char *const env[] = { (char *)"PATH=/usr/sbin:/usr/bin:/sbin:/bin",
-				     (char *)"LC_ALL=C", (char *)"HOME=/", NULL };
+	char *env[16] = { (char *)"PATH=/usr/sbin:/usr/bin:/sbin:/bin", (char *)"LC_ALL=C",
+			  (char *)"HOME=/" };
 	/* moved out of the way first: the host program may have closed its 0, 1 or 2 */
 	int in = fcntl(s->in[0], F_DUPFD, 3), out = fcntl(s->out[1], F_DUPFD, 3),
 	    err = fcntl(s->err[1], F_DUPFD, 3);
@@ -191,7 +195,9 @@ _Noreturn static void child_exec(const char *path, const char *const *argv, stru
 		_exit(127);
 	close_range(3, ~0u, 0);
 	umask(022);
-	execve(path, (char *const *)argv, env);
+	for (size_t i = 0; command->env && command->env[i] && i < ARRAY_SIZE(env) - 4; i++)
+		env[3 + i] = (char *)command->env[i];
+	execve(path, (char *const *)command->argv, env);
 	_exit(127);
 }
 
@@ -247,7 +253,8 @@ static int converse(struct child *c, struct stdio *s, const struct host_command 
 		    struct host_result *result)
 {
 	int64_t end = clock_mono_ms(&clock_real) + command->timeout_ms;
-	size_t done = 0;
+	char *out = command->out ? command->out : result->out;
+	size_t done = 0, out_size = command->out ? command->out_size : sizeof(result->out);
 
 	for (;;) {
 		struct pollfd p[] = { { .fd = c->pidfd, .events = POLLIN },
@@ -264,13 +271,19 @@ static int converse(struct child *c, struct stdio *s, const struct host_command 
 		if (r < 0)
 			continue;
 		if (p[1].revents)
-			read_into(&s->out[0], result->out, sizeof(result->out));
+			read_into(&s->out[0], out, out_size);
 		if (p[2].revents)
 			read_into(&s->err[0], result->err, sizeof(result->err));
 		if (p[3].revents)
 			write_from(&s->in[1], command, &done);
-		if (p[0].revents)
-			return 0;
+		if (!p[0].revents)
+			continue;
+		/* what it printed just before it ended */
+		if (s->out[0] >= 0)
+			read_into(&s->out[0], out, out_size);
+		if (s->err[0] >= 0)
+			read_into(&s->err[0], result->err, sizeof(result->err));
+		return 0;
 	}
 }
 
@@ -282,6 +295,8 @@ int process_run(const struct host_command *command, struct host_result *ret)
 	int r;
 
 	*ret = (struct host_result){ 0 };
+	if (command->out)
+		command->out[0] = '\0';
 	r = find_program(command->argv[0], path);
 	if (r < 0)
 		return r;
@@ -292,7 +307,7 @@ int process_run(const struct host_command *command, struct host_result *ret)
 	if (r < 0)
 		return r;
 	if (r == 0)
-		child_exec(path, command->argv, &s);
+		child_exec(path, command, &s);
 	close(s.in[0]);
 	close(s.out[1]);
 	close(s.err[1]);
@@ -302,11 +317,6 @@ int process_run(const struct host_command *command, struct host_result *ret)
 		child_kill(&c);
 		return r;
 	}
-	/* what it printed just before it ended */
-	if (s.out[0] >= 0)
-		read_into(&s.out[0], ret->out, sizeof(ret->out));
-	if (s.err[0] >= 0)
-		read_into(&s.err[0], ret->err, sizeof(ret->err));
 	r = child_reap(&c);
 	if (r < 0)
 		return r;

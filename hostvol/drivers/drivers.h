@@ -7,3 +7,8 @@
 extern const struct driver driver_glusterfs, driver_local, driver_nfs;
 /* block devices */
 extern const struct driver driver_aoe, driver_fc, driver_iscsi, driver_iser, driver_nvmeof;
+extern const struct driver driver_disco, driver_gpfs, driver_hgst, driver_huawei, driver_quobyte,
+	driver_scaleio, driver_scality, driver_smb, driver_vzstorage;
+
+/* Of a number: a TCP port. */
+int check_port(const char *value, struct error *err);

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LOCAL: what is on this host already. Connecting checks that it is there, and stays the same. */
+/*
+ * LOCAL and GPFS: what is on this host already. Connecting checks that it is there, and stays the
+ * same. Of a file in GPFS the file system counts too: without it the path may lead to another.
+ */
+#include "core/mountinfo.h"
 #include "core/params.h"
+#include "device.h"
 #include "drivers.h"
 
 #include "base/mem.h"
@@ -20,23 +25,33 @@ static const struct param params[] = {
 	{ 0 },
 };
 
-/* What tells a block device from another that gets its number: the first of these that is there. */
-static void block_identity(const struct call *c, const struct host_stat *st, char *buf, size_t size)
+/* " on TYPE SOURCE": the file system in which path lies. */
+static int add_file_system(const struct call *c, const char *path, char *buf, size_t size,
+			   struct error *err)
 {
-	static const char *const files[] = { "dm/uuid", "wwid", "device/wwid", "device/serial",
-					     "loop/backing_file" };
-	char path[128], value[400];
+	cleanup_free char *text = NULL, *place = strdup(path);
+	size_t len = strlen(buf);
+	int r = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s", st->major, st->minor,
-			 files[i]);
-		host_read_line(c->host, path, value, sizeof(value));
-		if (value[0]) {
-			snprintf(buf, size, "block %s %s", files[i], value);
-			return;
-		}
+	if (!place)
+		return no_memory(err);
+	r = c->host->mountinfo(c->host, &text);
+	if (r < 0)
+		return error_errno(err, -r, "cannot read the mount table");
+	/* from the path itself upwards, the first that something is mounted at */
+	while (r == 0 && *place) {
+		cleanup_with(mount_entry_done) struct mount_entry e = { 0 };
+
+		r = mountinfo_find(text, place, &e);
+		if (r > 0)
+			snprintf(buf + len, size - len, " on %.40s %.200s", e.fs_type, e.source);
+		else if (streq(place, "/"))
+			break;
+		*strrchr(place, '/') = '\0';
+		if (!*place)
+			strcpy(place, "/");
 	}
-	snprintf(buf, size, "block");
+	return r < 0 ? no_memory(err) : 0;
 }
 
 static int identify(const struct call *c, const struct attachment *a, char *buf, size_t size,
@@ -53,10 +68,10 @@ static int identify(const struct call *c, const struct attachment *a, char *buf,
 		return error_errno(err, -r, "cannot use %s", path);
 	switch (st.type) {
 	case HOST_FILE_DIRECTORY:
-		snprintf(buf, size, "directory");
-		return 0;
 	case HOST_FILE_REGULAR:
-		snprintf(buf, size, "file");
+		snprintf(buf, size, "%s", st.type == HOST_FILE_DIRECTORY ? "directory" : "file");
+		if (a->driver == &driver_gpfs)
+			return add_file_system(c, path, buf, size, err);
 		return 0;
 	case HOST_FILE_BLOCK:
 		if (st.size == 0)
@@ -72,7 +87,8 @@ static int identify(const struct call *c, const struct attachment *a, char *buf,
 static int local_prepare(const struct call *c, struct attachment *a, struct error *err)
 {
 	cleanup_free char *target = NULL;
-	int r = text_format(&target, err, "LOCAL %s", attachment_param(a, "devicePath"));
+	int r = text_format(&target, err, "%s %s", a->driver->name,
+			    attachment_param(a, "devicePath"));
 
 	return r < 0 ? r : attachment_set_target(a, TAKE_PTR(target));
 }
@@ -122,6 +138,21 @@ const struct driver driver_local = {
 	.help = "A block device, directory or file that this host has already. Connecting checks "
 		"that "
 		"it is there and records what it is; nothing is changed.",
+	.params = params,
+	.prepare = local_prepare,
+	.connect = local_connect,
+	.disconnect = local_disconnect,
+	.verify = local_verify,
+};
+
+const struct driver driver_gpfs = {
+	.name = "GPFS",
+	.aliases = (const char *const[]){ "gpfs_local", NULL },
+	.title = "GPFS",
+	.help = "A file, directory or device of a GPFS (Spectrum Scale) file system that this host "
+		"has "
+		"mounted. Connecting checks that it is there and records in which file system; "
+		"nothing is changed.",
 	.params = params,
 	.prepare = local_prepare,
 	.connect = local_connect,

@@ -16,36 +16,13 @@ static const struct param no_params[] = { { 0 } };
 						      .params = no_params }
 
 LATER(DRBD, "DRBD");
-LATER(GPFS, "GPFS");
-LATER(HUAWEISDSHYPERVISOR, "Huawei SDS Hypervisor");
-LATER(HGST, "HGST");
 LATER(RBD, "Ceph RBD");
-LATER(SCALEIO, "ScaleIO");
-LATER(SCALITY, "Scality");
-LATER(QUOBYTE, "Quobyte");
-LATER(DISCO, "DISCO");
-LATER(VZSTORAGE, "Virtuozzo Storage");
 
 const struct driver *const drivers[] = {
-	&driver_iscsi,
-	&driver_iser,
-	&driver_fc,
-	&driver_aoe,
-	&later_DRBD,
-	&driver_nfs,
-	&driver_glusterfs,
-	&driver_local,
-	&later_GPFS,
-	&later_HUAWEISDSHYPERVISOR,
-	&later_HGST,
-	&later_RBD,
-	&later_SCALEIO,
-	&later_SCALITY,
-	&later_QUOBYTE,
-	&later_DISCO,
-	&later_VZSTORAGE,
-	&driver_nvmeof,
-	NULL,
+	&driver_iscsi, &driver_iser,	  &driver_fc,	   &driver_aoe,	    &later_DRBD,
+	&driver_nfs,   &driver_glusterfs, &driver_local,   &driver_gpfs,    &driver_huawei,
+	&driver_hgst,  &later_RBD,	  &driver_scaleio, &driver_scality, &driver_quobyte,
+	&driver_disco, &driver_vzstorage, &driver_smb,	   &driver_nvmeof,  NULL,
 };
 
 static bool is_called(const struct driver *d, const char *name)
@@ -91,7 +68,10 @@ static json_t *strings_to_json(const char *const *strings)
 
 static json_t *params_to_json(const struct param *table)
 {
-	static const char *const types[] = { "string", "boolean", "any", "list" };
+	static const char *const types[] = {
+		[PARAM_STRING] = "string", [PARAM_BOOLEAN] = "boolean", [PARAM_IGNORED] = "any",
+		[PARAM_NUMBER] = "number", [PARAM_GROUP] = "object",	[PARAM_LIST] = "list",
+	};
 	json_t *a = json_array();
 
 	for (const struct param *p = table; a && p->name; p++) {

@@ -68,6 +68,7 @@ extern "C" {
 #define HOSTVOL_QUOBYTE "QUOBYTE"
 #define HOSTVOL_DISCO "DISCO"
 #define HOSTVOL_VZSTORAGE "VZSTORAGE"
+#define HOSTVOL_SMB "SMB" /* beyond the specification */
 
 /* A unified prefix of device paths */
 #define HOSTVOL_VOLUME_LINK_DIR "/dev/disk/by-id/"
@@ -202,7 +203,7 @@ HOSTVOL_API int hostvol_connect_volume(struct hostvol *h,
 /*
  * Ends the consumer's use of the volume and gives the path that it had. The last consumer's
  * disconnect removes it from the host. Works from the record: of conn only the volume and the
- * consumer matter.
+ * consumer matter, and secrets, which no record has, where the driver needs them for it (SCALEIO).
  *
  * 1: was not connected, the path is "". -EBUSY: in use, and all is as before.
  */

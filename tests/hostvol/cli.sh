@@ -41,7 +41,7 @@ gives 2 'absolute paths' "a relative --state-dir" hv --state-dir=x list
 
 gives 0 '"osType":"LINUX"' "properties" hv properties
 gives 0 '"doLocalAttach":true.*"ip":"192.0.2.77"' "properties with an address" hv properties --local --ip=192.0.2.77
-gives 0 '^VZSTORAGE +not yet' "drivers" hv drivers
+gives 0 '^VZSTORAGE +yes' "drivers" hv drivers
 gives 0 'export \(required\)' "one driver" hv drivers nfs
 gives 3 'no driver "nosuch"' "a driver that is not there" hv drivers nosuch
 gives 0 'complete .* hostvol' "completion" hv completion bash

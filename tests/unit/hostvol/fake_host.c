@@ -107,6 +107,8 @@ static int do_run(struct fake *f, const struct host_command *command, struct hos
 		r = run_nfs(f, command->argv, ret);
 	else if (streq(command->argv[0], "glusterfs"))
 		r = run_gluster(f, command->argv);
+	else if (f->vendor_run)
+		r = f->vendor_run(f, command, ret);
 	pthread_mutex_unlock(&f->lock);
 	return r;
 }
@@ -205,10 +207,21 @@ static int fake_lookup(const struct hostvol_host *host, const char *dir, const c
 	STEP(host, -EIO, there ? 0 : -ENOENT);
 }
 
+static int stat_device(struct fake *f, const char *path, struct host_stat *ret)
+{
+	if (!fake_device(f, path)->there)
+		return -ENOENT;
+	*ret = (struct host_stat){ .type = HOST_FILE_BLOCK, .size = 1 << 20, .major = 7 };
+	return 0;
+}
+
 static int fake_stat(const struct hostvol_host *host, const char *path, struct host_stat *ret,
 		     int timeout_ms)
 {
-	STEP(host, -EIO, host_real.stat(host, path, ret, timeout_ms));
+	STEP(host, -EIO,
+	     strncmp(path, "/dev/", 5) == 0 && fake_of(host)->vendor_run
+		     ? stat_device(fake_of(host), path, ret)
+		     : host_real.stat(host, path, ret, timeout_ms));
 }
 
 static int fake_make_dir(const struct hostvol_host *host, const char *path, unsigned mode)
@@ -250,6 +263,98 @@ static bool fake_multipathd_runs(const struct hostvol_host *host)
 	return true;
 }
 
+/* ---- vendors -------------------------------------------------------------------------------- */
+
+struct fake_device *fake_device(struct fake *f, const char *path)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(f->devices); i++) {
+		struct fake_device *d = &f->devices[i];
+
+		if (!d->path[0])
+			snprintf(d->path, sizeof(d->path), "%s", path);
+		if (strcmp(d->path, path) == 0)
+			return d;
+	}
+	abort();
+}
+
+void fake_mount(struct fake *f, const char *source, const char *target, const char *type)
+{
+	add_mount(f, source, target, type);
+}
+
+static int64_t fake_mono_ms(const struct hostvol_host *host)
+{
+	return host_real.mono_ms(host) + fake_of(host)->slept_ms;
+}
+
+static void fake_sleep_ms(const struct hostvol_host *host, int ms)
+{
+	struct fake *f = fake_of(host);
+
+	/* where several wait for one another, time has to pass for all of them */
+	if (f->vendor_run)
+		f->slept_ms += ms;
+	else
+		host_real.sleep_ms(host, ms);
+}
+
+static int fake_control_device(const struct hostvol_host *host, const char *path, unsigned request,
+			       void *buf, size_t size, int timeout_ms)
+{
+	memset(buf, 0x41, size);
+	STEP(host, -EIO, streq(path, "/dev/scini") && request == 0x610e ? 0 : -ENOTTY);
+}
+
+static int fake_device_in_use(const struct hostvol_host *host, const char *path, int timeout_ms)
+{
+	STEP(host, -EAGAIN, fake_device(fake_of(host), path)->busy);
+}
+
+static int find_device_name(struct fake *f, const char *dir, char *name, size_t size)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(f->devices); i++)
+		if (f->devices[i].there && strncmp(f->devices[i].path, dir, strlen(dir)) == 0 &&
+		    n++ == 0)
+			snprintf(name, size, "%s", f->devices[i].path + strlen(dir) + 1);
+	return n;
+}
+
+static int fake_find_name(const struct hostvol_host *host, const char *dir, const char *prefix,
+			  const char *suffix, char *name, size_t size)
+{
+	STEP(host, -EIO, find_device_name(fake_of(host), dir, name, size));
+}
+
+/* A DISCO client, which has volume 7. */
+static int answer_disco(struct fake *f, const unsigned char *request, unsigned char *reply)
+{
+	struct fake_device *d = fake_device(f, "/dev/dms7");
+	bool attach = request[3] == 1;
+
+	if (f->unreachable)
+		return -ECONNREFUSED;
+	memset(reply, 0, 4);
+	reply[3] = f->refuses || d->there == attach ? 5 : 0;
+	if (!reply[3])
+		d->there = attach;
+	return 0;
+}
+
+static int fake_exchange(const struct hostvol_host *host, const char *address, unsigned port,
+			 const void *request, size_t request_len, void *reply, size_t reply_len,
+			 int timeout_ms)
+{
+	STEP(host, -ETIMEDOUT, answer_disco(fake_of(host), request, reply));
+}
+
+static bool fake_has_address(const struct hostvol_host *host, const char *address)
+{
+	return streq(address, "192.0.2.1");
+}
+
 struct fake *fake_new(void)
 {
 	struct fake *f =
@@ -278,6 +383,13 @@ struct fake *fake_new(void)
 	f->host.address = fake_address;
 	f->host.identify = fake_identify;
 	f->host.multipathd_runs = fake_multipathd_runs;
+	f->host.mono_ms = fake_mono_ms;
+	f->host.sleep_ms = fake_sleep_ms;
+	f->host.control_device = fake_control_device;
+	f->host.device_in_use = fake_device_in_use;
+	f->host.find_name = fake_find_name;
+	f->host.exchange = fake_exchange;
+	f->host.has_address = fake_has_address;
 	return f;
 }
 

@@ -16,6 +16,11 @@ struct fake_mount {
 	bool dead, busy;
 };
 
+struct fake_device {
+	char path[120];
+	bool there, busy;
+};
+
 enum fake_fault { FAULT_NONE, FAULT_DIE_BEFORE, FAULT_DIE_AFTER, FAULT_FAIL };
 
 struct fake {
@@ -33,12 +38,23 @@ struct fake {
 	char missing[100]; /* a sub path that is not there */
 	char late[300]; /* a client whose caller died, which will mount here */
 	struct hostvol_host host;
+	/* vendors: the devices that there are (NULL-ended paths), and the programs that bring them */
+	struct fake_device devices[4];
+	int (*vendor_run)(struct fake *f, const struct host_command *command,
+			  struct host_result *ret);
+	int64_t slept_ms; /* with vendor_run: what was slept, in no time */
+	bool unreachable, refuses; /* the storage system: does not answer; says no */
+	char seen[4000]; /* what was on a command line or in an environment */
 };
 
 #define FAKE_DIED 99 /* exit status of a process that a fault ended */
 
 struct fake *fake_new(void);
 void fake_free(struct fake *f);
+/* The device at a path, made known where it is not; starts as not there. */
+struct fake_device *fake_device(struct fake *f, const char *path);
+/* A mount that a helper made. */
+void fake_mount(struct fake *f, const char *source, const char *target, const char *type);
 /* From now on: calls are counted from 1. */
 void fake_set_fault(struct fake *f, enum fake_fault fault, int at);
 

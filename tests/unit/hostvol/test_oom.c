@@ -3,7 +3,7 @@
  * Every allocation of a connect, list and disconnect fails once: the call either succeeds or says
  * -ENOMEM, and afterwards all is in order. The allocator is this program's own, over glibc's.
  */
-#include "rig.h"
+#include "fake_vendors.h"
 
 #include "base/mem.h"
 
@@ -141,10 +141,76 @@ static void test_every_allocation(void **state)
 	}
 }
 
+/* ---- vendors -------------------------------------------------------------------------------- */
+
+static const char *vendor_text; /* the connection that is tried */
+
+static int connect_vendor(struct rig *rig)
+{
+	char *text = NULL;
+	int r = hostvol_connect_volume_json(rig->h, vendor_text, &text, NULL);
+
+	free(text);
+	return r;
+}
+
+static int disconnect_vendor(struct rig *rig)
+{
+	char *text = NULL;
+	int r = hostvol_disconnect_volume_json(rig->h, vendor_text, 0, &text, NULL);
+
+	free(text);
+	return r;
+}
+
+static void exhaust_vendor(struct rig *rig, bool disconnect)
+{
+	bool more = true;
+	int n, r;
+
+	for (n = 1; more; n++) {
+		if (disconnect)
+			assert_true(connect_vendor(rig) >= 0);
+		more = nth_fails(rig, n, disconnect ? disconnect_vendor : connect_vendor, &r);
+		/* a reply that could not be read for want of memory is a refusal */
+		if (r < 0 && r != -ENOMEM && r != -EINVAL && r != -EBADMSG && r != -EACCES &&
+		    r != -EIO)
+			fail_msg("%s, allocation %d: %d", vendor_text, n, r);
+		assert_true(connect_vendor(rig) >= 0);
+		assert_true(disconnect_vendor(rig) >= 0);
+		assert_int_equal(rig->fake->mount_count, 0);
+		assert_int_equal(rig_records(rig), 0);
+		for (size_t i = 0; i < ARRAY_SIZE(rig->fake->devices); i++)
+			assert_false(rig->fake->devices[i].there);
+	}
+	assert_true(n > 5);
+}
+
+static void test_vendors(void **state)
+{
+	for (const struct vendor *v = vendors; v->json; v++) {
+		struct rig *rig = vendor_rig();
+		cleanup_free char *text = vendor_json(rig, v);
+		void *to_free = rig;
+
+		vendor_text = text;
+		exhaust_vendor(rig, false);
+		/*
+		 * jansson 2.14 does not notice that it could not keep the closing quote of a string
+		 * of 14 bytes (30, 62, …) and reads on: "serverUsername" in a record of SCALEIO,
+		 * "mountPointBase" in one of SCALITY, which a disconnect reads
+		 */
+		if (!strstr(text, "server_username") && !strstr(text, "mount_point_base"))
+			exhaust_vendor(rig, true);
+		rig_teardown(&to_free);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_every_allocation, rig_setup, rig_teardown),
+		cmocka_unit_test(test_vendors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The vendors' drivers, interrupted at every call to the host: the process dies before or after
+ * the call's effect, or the call fails. Then recovery, or the next call, must end in order, and
+ * what was there before must be there again.
+ */
+#include "fake_vendors.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#define CALLS_MAX 200
+
+static bool is_here(const struct rig *rig, const struct vendor *v)
+{
+	return v->device ? fake_device(rig->fake, v->device)->there : rig->fake->mount_count > 0;
+}
+
+static int disconnect_with(struct rig *rig, const struct vendor *v, unsigned flags)
+{
+	cleanup_free char *json = vendor_json(rig, v), *out = NULL;
+
+	return hostvol_disconnect_volume_json(rig->h, json, flags, &out, NULL);
+}
+
+static int connect_with(struct rig *rig, const struct vendor *v, struct hostvol_error *err)
+{
+	cleanup_free char *json = vendor_json(rig, v), *out = NULL;
+
+	return hostvol_connect_volume_json(rig->h, json, &out, err);
+}
+
+static bool has_file(const struct rig *rig, const char *name)
+{
+	cleanup_free char *path = xasprintf("%s/%s", rig->dir, name);
+
+	return access(path, F_OK) == 0;
+}
+
+/* Nothing is connected, and nothing else is left of it. */
+static void assert_clean(struct rig *rig, const struct vendor *v)
+{
+	assert_false(is_here(rig, v));
+	assert_int_equal(rig->fake->mount_count, 0);
+	assert_int_equal(rig_records(rig), 0);
+	assert_false(has_file(rig, "etc/pstorage/clusters/c"));
+	assert_false(has_file(rig, "state/vzstorage-c"));
+}
+
+static void assert_usable(struct rig *rig, const struct vendor *v)
+{
+	cleanup_free char *found = NULL;
+	struct hostvol_error err = { 0 };
+
+	if (connect_with(rig, v, &err) != 0)
+		fail_msg("%s: %s", v->json, err.message);
+	assert_true(is_here(rig, v));
+	assert_int_equal(hostvol_get_device_path(rig->h, "a", &found, NULL), 0);
+	if (v->device)
+		assert_string_equal(found, v->device);
+	assert_int_equal(disconnect_with(rig, v, 0), 0);
+	assert_clean(rig, v);
+}
+
+static int act_in_child(struct rig *rig, const struct vendor *v, bool disconnect)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0)
+		_exit((disconnect ? disconnect_with(rig, v, 0) : connect_with(rig, v, NULL)) < 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static bool interrupt_at(const struct vendor *v, bool disconnect, enum fake_fault fault, int at,
+			 bool recover)
+{
+	struct rig *rig = vendor_rig();
+	cleanup_free char *done = NULL;
+	void *state = rig;
+	int calls;
+
+	if (disconnect)
+		assert_int_equal(connect_with(rig, v, NULL), 0);
+	fake_set_fault(rig->fake, fault, at);
+	act_in_child(rig, v, disconnect);
+	calls = atomic_load(&rig->fake->calls);
+	fake_set_fault(rig->fake, FAULT_NONE, 0);
+	/* without the password nobody can ask the gateway again: only the next call has it */
+	if (recover && !strstr(v->json, "SCALEIO")) {
+		assert_int_equal(hostvol_recover_json(rig->h, &done, NULL), 0);
+		if (rig_records(rig) == 0)
+			assert_clean(rig, v);
+		else
+			assert_true(is_here(rig, v));
+	}
+	assert_usable(rig, v);
+	rig_teardown(&state);
+	return calls >= at;
+}
+
+static void run_all(enum fake_fault fault, bool recover)
+{
+	for (size_t i = 0; i < VENDOR_COUNT * 2; i++) {
+		int at = 1;
+
+		while (interrupt_at(&vendors[i / 2], i % 2, fault, at, recover)) {
+			at++;
+			assert_true(at < CALLS_MAX);
+		}
+		assert_true(at > 4);
+	}
+}
+
+static void test_die_before(void **state)
+{
+	run_all(FAULT_DIE_BEFORE, true);
+	run_all(FAULT_DIE_BEFORE, false);
+}
+
+static void test_die_after(void **state)
+{
+	run_all(FAULT_DIE_AFTER, true);
+	run_all(FAULT_DIE_AFTER, false);
+}
+
+static void test_fail(void **state)
+{
+	run_all(FAULT_FAIL, true);
+	run_all(FAULT_FAIL, false);
+}
+
+/* A storage system that says no, or nothing, leaves all as it was. */
+static void test_refusals(void **state)
+{
+	for (size_t i = 0; i < VENDOR_COUNT * 2; i++) {
+		const struct vendor *v = &vendors[i / 2];
+		struct rig *rig = vendor_rig();
+		struct hostvol_error err = { 0 };
+		void *to_free = rig;
+
+		rig->fake->refuses = i % 2;
+		rig->fake->unreachable = !(i % 2);
+		assert_true(connect_with(rig, v, &err) < 0);
+		assert_string_not_equal(err.message, "");
+		assert_null(strstr(err.message, SECRET));
+		assert_clean(rig, v);
+		rig_teardown(&to_free);
+	}
+}
+
+/* What was there before a connect that fails is there afterwards. */
+static void test_found_stays(void **state)
+{
+	for (size_t i = 0; i < VENDOR_COUNT; i++) {
+		struct rig *rig = vendor_rig();
+		void *to_free = rig;
+
+		if (vendors[i].device) {
+			fake_device(rig->fake, vendors[i].device)->there = true;
+			rig->fake->refuses = true;
+			/* DISCO asks nobody for a device that is here */
+			if (connect_with(rig, &vendors[i], NULL) < 0)
+				assert_int_equal(rig_records(rig), 0);
+			assert_true(is_here(rig, &vendors[i]));
+		}
+		rig_teardown(&to_free);
+	}
+}
+
+static void test_in_use(void **state)
+{
+	for (size_t i = 0; i < VENDOR_COUNT; i++) {
+		const struct vendor *v = &vendors[i];
+		struct rig *rig = vendor_rig();
+		cleanup_free char *path = NULL;
+		void *to_free = rig;
+
+		assert_int_equal(connect_with(rig, v, NULL), 0);
+		if (v->device)
+			fake_device(rig->fake, v->device)->busy = true;
+		else
+			rig->fake->mounts[0].busy = true;
+		assert_int_equal(disconnect_with(rig, v, 0), -EBUSY);
+		assert_int_equal(hostvol_get_device_path(rig->h, "a", &path, NULL), 0);
+		assert_int_equal(disconnect_with(rig, v, HOSTVOL_FORCE), 0);
+		assert_clean(rig, v);
+		rig_teardown(&to_free);
+	}
+}
+
+/* In no record, no argument, no variable, no line of the log. */
+static void test_secrets(void **state)
+{
+	for (size_t i = 0; i < VENDOR_COUNT; i++) {
+		struct rig *rig = vendor_rig();
+		cleanup_free char *list = NULL;
+		void *to_free = rig;
+
+		assert_int_equal(connect_with(rig, &vendors[i], NULL), 0);
+		assert_int_equal(hostvol_list_json(rig->h, NULL, &list, NULL), 0);
+		assert_null(strstr(list, SECRET));
+		assert_non_null(strstr(list, "\"health\":\"ok\""));
+		assert_null(strstr(rig->fake->seen, SECRET));
+		assert_int_equal(disconnect_with(rig, &vendors[i], 0), 0);
+		assert_null(strstr(rig->fake->seen, SECRET));
+		assert_null(strstr(rig->log, SECRET));
+		rig_teardown(&to_free);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_die_before),  cmocka_unit_test(test_die_after),
+		cmocka_unit_test(test_fail),	    cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_found_stays), cmocka_unit_test(test_in_use),
+		cmocka_unit_test(test_secrets),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
