@@ -171,7 +171,7 @@ static void test_table(void **state)
 				assert_false(param_matches(q, p->name));
 		}
 	}
-	assert_int_equal(n, 18);
+	assert_int_equal(n, 19);
 }
 
 static void test_secrets_stay_out(void **state)
