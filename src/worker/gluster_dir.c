@@ -27,10 +27,18 @@ int dir_open(glfs_t *fs, glfs_object_t *parent, const char *name, glfs_object_t 
 	return 0;
 }
 
+/*
+ * Names are looked up before they are made. One whose maker died half-way may be on some bricks only: looking
+ * it up heals it, but making it anew would give it another identity on the others, a split brain.
+ */
 int dir_make(glfs_t *fs, glfs_object_t *parent, const char *name, glfs_object_t **ret,
 	     struct error *err)
 {
 	struct stat st;
+	struct error why = ERROR_INIT;
+	int rc = dir_open(fs, parent, name, ret, &why);
+	if (rc != -ENOENT)
+		return rc < 0 ? error_set(err, -rc, "%s", why.message) : 0;
 	glfs_object_t *o = glfs_h_mkdir(fs, parent, name, 0755, &st);
 	if (!o && errno == EEXIST)
 		return dir_open(fs, parent, name, ret, err);
@@ -109,6 +117,11 @@ int file_make(glfs_t *fs, glfs_object_t *dir, const char *name, const char *text
 {
 	struct stat st;
 	glfs_fd_t *fd = NULL;
+	cleanup_object glfs_object_t *there = glfs_h_lookupat(fs, dir, name, &st, 0);
+	if (there)
+		return error_set(err, EEXIST, "file %s is in the pool already", name);
+	if (errno != ENOENT)
+		return error_errno(err, errno, "cannot look for file %s in the pool", name);
 	cleanup_object glfs_object_t *o =
 		glfs_h_creat_open(fs, dir, name, O_CREAT | O_EXCL | O_WRONLY, 0644, &st, &fd);
 	if (!o)

@@ -43,6 +43,21 @@ ok "list names it"
 [ ! -e "$(brick 1 a)/stat.db" ]
 ok "no stat.db"
 
+# As after a worker that was killed while two of three bricks had made a directory: it becomes one, not two.
+gfid() { getfattr -n trusted.gfid -e hex "$1" 2>/dev/null | sed -n "s/^trusted.gfid=0x//p"; }
+printf '%s\n' "create b $PV 1048576" | driver > /dev/null
+for d in subvol/46/fc/$PV subvol/46/fc; do
+	id=$(gfid "$(brick 3 b)/$d" | sed -E 's/^(.{8})(.{4})(.{4})(.{4})(.{12})$/\1-\2-\3-\4-\5/')
+	rm -r "$(brick 3 b)/$d" "$(brick 3 b)/.glusterfs/${id:0:2}/${id:2:2}/$id"
+done
+out=$(printf '%s\n' "create b $PV 1048576" | driver)
+is "$(grep -c 'rc 0' <<<"$out")" 1 "a directory that is missing on a brick: the volume is made" || echo "# $out"
+same() { [ "$(gfid "$(brick 3 b)/$1")" = "$(gfid "$(brick 1 b)/$1")" ]; }
+for d in subvol/46/fc/$PV subvol/46/fc; do
+	until_true 30 same "$d"
+	ok "it is the same one on all bricks"
+done
+
 mnt=$LAB/mnt
 mkdir -p "$mnt"
 in_box 1 mount -t glusterfs "$(addr 1):/a" "$mnt"
