@@ -144,6 +144,8 @@ int disk_read(const struct call *c, const char *name, struct disk *ret)
 	    sys_number(c, &sectors, "/sys/block/%s/size", name) < 0)
 		return -ENODEV;
 	snprintf(d.path, sizeof(d.path), "/dev/%s", name);
+	for (char *p = d.path; (p = strchr(p, '!'));) /* sysfs' slash */
+		*p = '/';
 	d.size = sectors * 512; /* whatever the disk's own sectors are */
 	*ret = d;
 	return 0;

@@ -10,6 +10,7 @@ enum param_type {
 	PARAM_BOOLEAN, /* or the strings "true" and "false": CSI's attributes are all strings */
 	PARAM_IGNORED, /* others send it; it means nothing here */
 	PARAM_LIST, /* an array of strings or numbers, or one of these; kept as "a,b,c" */
+	PARAM_TEXT, /* a string of several lines: a file's content */
 };
 
 struct param {

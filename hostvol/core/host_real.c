@@ -272,6 +272,7 @@ const struct hostvol_host host_real = {
 	.write_kernel = block_write_kernel,
 	.inquiry = block_inquiry,
 	.nvme_identify = block_nvme_identify,
+	.ata_identify = block_ata_identify,
 	.claim = block_claim,
 	.flush = block_flush,
 	.writers = block_writers,
@@ -279,4 +280,6 @@ const struct hostvol_host host_real = {
 	.events_wait = block_events_wait,
 	.multipathd = block_multipathd,
 	.fabrics = block_fabrics,
+	.aoe = block_aoe,
+	.rbd_add = block_rbd_add,
 };

@@ -15,7 +15,6 @@ static const struct param no_params[] = { { 0 } };
 						      .help = "Not supported in this version.",    \
 						      .params = no_params }
 
-LATER(AOE, "ATA over Ethernet");
 LATER(DRBD, "DRBD");
 LATER(GPFS, "GPFS");
 LATER(HUAWEISDSHYPERVISOR, "Huawei SDS Hypervisor");
@@ -31,7 +30,7 @@ const struct driver *const drivers[] = {
 	&driver_iscsi,
 	&driver_iser,
 	&driver_fc,
-	&later_AOE,
+	&driver_aoe,
 	&later_DRBD,
 	&driver_nfs,
 	&driver_glusterfs,
@@ -92,7 +91,7 @@ static json_t *strings_to_json(const char *const *strings)
 
 static json_t *params_to_json(const struct param *table)
 {
-	static const char *const types[] = { "string", "boolean", "any", "list" };
+	static const char *const types[] = { "string", "boolean", "any", "list", "text" };
 	json_t *a = json_array();
 
 	for (const struct param *p = table; a && p->name; p++) {
