@@ -7,4 +7,4 @@
 extern const struct driver driver_glusterfs, driver_local, driver_nfs;
 /* block devices */
 extern const struct driver driver_fc, driver_iscsi, driver_iser, driver_nvmeof;
-extern const struct driver driver_aoe;
+extern const struct driver driver_aoe, driver_drbd, driver_rbd;

@@ -15,11 +15,9 @@ static const struct param no_params[] = { { 0 } };
 						      .help = "Not supported in this version.",    \
 						      .params = no_params }
 
-LATER(DRBD, "DRBD");
 LATER(GPFS, "GPFS");
 LATER(HUAWEISDSHYPERVISOR, "Huawei SDS Hypervisor");
 LATER(HGST, "HGST");
-LATER(RBD, "Ceph RBD");
 LATER(SCALEIO, "ScaleIO");
 LATER(SCALITY, "Scality");
 LATER(QUOBYTE, "Quobyte");
@@ -31,14 +29,14 @@ const struct driver *const drivers[] = {
 	&driver_iser,
 	&driver_fc,
 	&driver_aoe,
-	&later_DRBD,
+	&driver_drbd,
 	&driver_nfs,
 	&driver_glusterfs,
 	&driver_local,
 	&later_GPFS,
 	&later_HUAWEISDSHYPERVISOR,
 	&later_HGST,
-	&later_RBD,
+	&driver_rbd,
 	&later_SCALEIO,
 	&later_SCALITY,
 	&later_QUOBYTE,
