@@ -264,8 +264,10 @@ static int await_peer(const struct call *c, const struct attachment *a, struct e
 			       "--outdated-wfc-timeout=" PEER_SECONDS,
 			       NULL };
 	struct error problem = ERROR_INIT;
+	struct host_result result;
 	char version[32], number[16];
 	unsigned minor;
+	bool met;
 	int r;
 
 	sys_line(c, version, sizeof(version), "/sys/module/drbd/version");
@@ -277,7 +279,19 @@ static int await_peer(const struct call *c, const struct attachment *a, struct e
 		argv[1] = "wait-connect";
 		argv[2] = number;
 	}
-	if (run(c, argv, NULL, &problem) < 0)
+	met = run(c, argv, NULL, &problem) >= 0;
+	argv[1] = "cstate";
+	argv[3] = NULL;
+	r = call_program(c, argv, &result, err);
+	if (r < 0)
+		return r;
+	if (strstr(result.out, "StandAlone"))
+		return error_set(
+			err, EIO,
+			"the ends of resource %.100s have met, and do not agree (both were "
+			"written to, or the secret is another): that has to be settled first",
+			name);
+	if (!met)
 		call_log(c, HOSTVOL_LOG_WARNING,
 			 "resource %s: the other end does not answer, this one goes on alone (%s)",
 			 name, problem.message);

@@ -44,7 +44,8 @@ ceph_start() {
 # A client for the whole test, since each start takes seconds: reads orders, and answers each with a line in $ceph/answers.
 # pool NAME; image POOL NAME MIB; resize POOL NAME MIB
 ceph_client() {
-	mkfifo $ceph/orders && exec 7<> $ceph/orders && /usr/bin/python3 -c "
+	mkfifo $ceph/orders && exec 7<> $ceph/orders || return 1
+	/usr/bin/python3 -c "
 import json, rados, rbd, time
 cluster = rados.Rados(conffile='$ceph/ceph.conf', name='client.admin')
 cluster.connect(timeout=60)
