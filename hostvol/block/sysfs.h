@@ -27,10 +27,10 @@ int sys_each(const struct call *c, const char *dir, int (*fn)(const char *name, 
 /* One write; -errno and a message that names the file. */
 int sys_write(const struct call *c, const char *path, const char *text, struct error *err);
 
-/* A whole disk: sdb, dm-3, nvme0n1. */
+/* A whole disk: sdb, dm-3, nvme0n1, etherd!e7.3. */
 struct disk {
 	char name[DISK_NAME_MAX];
-	char path[DISK_NAME_MAX + 8]; /* /dev/NAME */
+	char path[DISK_NAME_MAX + 8]; /* /dev/NAME, a ! in it as / */
 	unsigned major, minor;
 	uint64_t size; /* bytes, as the kernel knows it */
 };

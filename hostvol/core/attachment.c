@@ -142,9 +142,6 @@ int attachment_new(const struct call *c, const char *driver_name, const json_t *
 	r = driver_find(driver_name, &a->driver, err);
 	if (r < 0)
 		return r;
-	if (!a->driver->connect)
-		return error_set(err, EOPNOTSUPP, "%s is not supported in this version",
-				 a->driver->name);
 	r = params_read(a->driver, data, &a->params, err);
 	if (r < 0)
 		return r;

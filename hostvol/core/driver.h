@@ -12,6 +12,7 @@ enum param_type {
 	PARAM_LIST, /* an array of strings or numbers, or one of these; kept as "a,b,c" */
 	PARAM_NUMBER, /* whole, not negative, or a string of digits; kept as a string */
 	PARAM_GROUP, /* an object whose fields are parameters of the same table */
+	PARAM_TEXT, /* a string of several lines: a file's content */
 };
 
 struct param {

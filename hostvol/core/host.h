@@ -109,6 +109,9 @@ struct hostvol_host {
 	/* Asks a namespace's controller: NVME_IDENTIFY_SIZE bytes; cns as in the NVMe specification. */
 	int (*nvme_identify)(const struct hostvol_host *host, const char *device, unsigned cns,
 			     unsigned char *buf, int timeout_ms);
+	/* What an ATA disk said of itself when it was found: ATA_IDENTIFY_SIZE bytes, texts in order. */
+	int (*ata_identify)(const struct hostvol_host *host, const char *device, unsigned char *buf,
+			    int timeout_ms);
 	/* A descriptor that holds the device for itself; -EBUSY: mounted, held, or claimed by another. */
 	int (*claim)(const struct hostvol_host *host, const char *device);
 	/* Writes out what is cached of the device. */
@@ -126,6 +129,16 @@ struct hostvol_host {
 	/* Connects an NVMe controller (options as /dev/nvme-fabrics takes them), and its reply. */
 	int (*fabrics)(const struct hostvol_host *host, const char *options, char *reply,
 		       size_t size, int timeout_ms);
+	/* Tells the kernel's ATA over Ethernet "discover", "revalidate" or "flush", for one device. */
+	int (*aoe)(const struct hostvol_host *host, const char *order, const char *device,
+		   int timeout_ms);
+	/*
+	 * Maps a Ceph image by one write to a file of sysfs. The secret, where it has a length, is
+	 * the kernel's key RBD_KEY_NAME for just that write.
+	 */
+	int (*rbd_add)(const struct hostvol_host *host, const char *path, const char *text,
+		       const unsigned char *secret, size_t secret_len, int timeout_ms);
+
 	/* What else drivers of storage vendors need. */
 
 	/* ioctl(request, buf) on a device that is opened for it; buf comes back as it was left. */
@@ -151,6 +164,8 @@ struct hostvol_host {
 };
 
 #define NVME_IDENTIFY_SIZE 4096
+#define ATA_IDENTIFY_SIZE 512
+#define RBD_KEY_NAME "hostvol"
 
 extern const struct hostvol_host host_real;
 

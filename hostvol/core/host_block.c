@@ -8,11 +8,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/fs.h>
+#include <linux/hdreg.h>
+#include <linux/keyctl.h>
 #include <linux/nvme_ioctl.h>
 #include <scsi/sg.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 /* What a child is told, and the place where it leaves its answer: shared memory. */
 struct question {
@@ -157,6 +160,27 @@ int block_nvme_identify(const struct hostvol_host *host, const char *device, uns
 	return r;
 }
 
+static int do_ata_identify(void *arg)
+{
+	struct question *q = arg;
+	int fd = open(q->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+	return fd < 0 || ioctl(fd, HDIO_GET_IDENTITY, q->data) < 0 ? -errno : 0;
+}
+
+int block_ata_identify(const struct hostvol_host *host, const char *device, unsigned char *buf,
+		       int timeout_ms)
+{
+	struct question q = { 0 };
+	int r = set_path(&q, "", device);
+
+	if (r >= 0)
+		r = ask(host, do_ata_identify, &q, timeout_ms);
+	if (r >= 0)
+		memcpy(buf, q.data, ATA_IDENTIFY_SIZE);
+	return r;
+}
+
 /* ---- use ------------------------------------------------------------------------------------ */
 
 int block_claim(const struct hostvol_host *host, const char *device)
@@ -211,6 +235,59 @@ int block_fabrics(const struct hostvol_host *host, const char *options, char *re
 	r = ask(host, do_fabrics, &q, timeout_ms);
 	if (r >= 0)
 		snprintf(reply, size, "%s", (char *)q.data);
+	explicit_bzero(&q, sizeof(q));
+	return r;
+}
+
+/* ---- ATA over Ethernet ---------------------------------------------------------------------- */
+
+/*
+ * With the NUL that ends the name: without it "flush" takes e7.3 for the beginning of a name, and
+ * e7.30 goes too; with a newline it finds nothing.
+ */
+int block_aoe(const struct hostvol_host *host, const char *order, const char *device,
+	      int timeout_ms)
+{
+	struct question q = { .len = strlen(device) + 1 };
+
+	if (q.len > sizeof(q.data) || snprintf(q.path, sizeof(q.path), "%s/dev/etherd/%s",
+					       host->root, order) >= (int)sizeof(q.path))
+		return -E2BIG;
+	memcpy(q.data, device, q.len);
+	return ask(host, do_write, &q, timeout_ms);
+}
+
+/* ---- Ceph ----------------------------------------------------------------------------------- */
+
+/*
+ * The text ends at its NUL; what follows is the secret. A keyring of this process alone goes with
+ * it, and unlike a "secret=" in the text, a key's name is all that sysfs shows afterwards.
+ */
+static int do_rbd_add(void *arg)
+{
+	struct question *q = arg;
+	size_t text = strlen((char *)q->data);
+	int fd;
+
+	if (q->len > text + 1 && syscall(SYS_add_key, "ceph", RBD_KEY_NAME, q->data + text + 1,
+					 q->len - text - 1, KEY_SPEC_PROCESS_KEYRING) < 0)
+		return errno == ENODEV ? -ENOENT : -errno;
+	fd = open(q->path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	return fd < 0 || write(fd, q->data, text) < 0 ? -errno : 0;
+}
+
+int block_rbd_add(const struct hostvol_host *host, const char *path, const char *text,
+		  const unsigned char *secret, size_t secret_len, int timeout_ms)
+{
+	struct question q = { .len = strlen(text) + 1 + secret_len };
+	int r = set_path(&q, host->root, path);
+
+	if (r < 0 || q.len > sizeof(q.data))
+		return r < 0 ? r : -E2BIG;
+	memcpy(q.data, text, strlen(text) + 1);
+	if (secret_len)
+		memcpy(q.data + strlen(text) + 1, secret, secret_len);
+	r = ask(host, do_rbd_add, &q, timeout_ms);
 	explicit_bzero(&q, sizeof(q));
 	return r;
 }

@@ -97,10 +97,10 @@ static int unknown_param(const struct driver *driver, const char *key, struct er
 			 near ? " (did you mean \"" : "", near ? near : "", near ? "\"?)" : "");
 }
 
-static bool has_control(const char *s)
+static bool has_control(const char *s, bool lines)
 {
 	for (; *s; s++)
-		if (iscntrl((unsigned char)*s))
+		if (iscntrl((unsigned char)*s) && !(lines && (*s == '\n' || *s == '\t')))
 			return true;
 	return false;
 }
@@ -222,7 +222,8 @@ static int convert(const struct param *p, const json_t *value, json_t **ret, str
 		return convert_number(p, value, ret, err);
 	if (!text)
 		return error_set(err, EINVAL, "%s: not a string", p->name);
-	if (strlen(text) > 4096 || has_control(text))
+	if (strlen(text) > (p->type == PARAM_TEXT ? 65536 : 4096) ||
+	    has_control(text, p->type == PARAM_TEXT))
 		return error_set(err, EINVAL, "%s: too long, or has control characters", p->name);
 	if (p->check && *text) {
 		r = p->check(text, err);

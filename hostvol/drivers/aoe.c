@@ -1,27 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ATA over Ethernet: whatever answers on this host's wires has a device. There is neither a login
- * nor a name in the protocol; which one it is, shelf, slot and the answering address say.
+ * ATA over Ethernet. The kernel finds every target that answers on its interfaces by itself, once
+ * a minute; connecting asks it now, and asks the disk who it is.
  */
 #include "base/mem.h"
+#include "block/disk_volume.h"
 #include "block/events.h"
+#include "block/identity.h"
 #include "block/usage.h"
 #include "drivers.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <strings.h>
 
-#define ANSWER_MS 10000 /* for a target to answer on the wire */
+#define ORDER_MS 10000
+#define FOUND_MS 10000 /* for a target to answer; it is asked again each ASK_MS */
+#define ASK_MS 1000
 #define GONE_MS 10000
-#define GROWN_MS 10000
-#define FLUSH_MS 60000
+#define GROWN_MS 3000 /* a target answers at once; nothing tells that its size is as before */
 
-static int check_number(const char *value, struct error *err)
+static int check_shelf(const char *value, struct error *err)
 {
-	if (!*value || strlen(value) > 5 || strspn(value, "0123456789") != strlen(value))
-		return error_set(err, EINVAL, "\"%.40s\" is no number", value);
-	return 0;
+	return check_number_to(value, 65534, err);
+}
+
+static int check_slot(const char *value, struct error *err)
+{
+	return check_number_to(value, 254, err);
 }
 
 static const struct param params[] = {
@@ -30,246 +35,260 @@ static const struct param params[] = {
 	  .type = PARAM_LIST,
 	  .required = true,
 	  .identity = true,
-	  .check = check_number,
-	  .help = "The target's shelf (major) number.",
+	  .check = check_shelf,
+	  .help = "The shelf's number.",
 	  .example = "7" },
 	{ .name = "targetLun",
-	  .aliases = (const char *const[]){ "slot", "targetSlot", NULL },
+	  .aliases = (const char *const[]){ "slot", NULL },
 	  .type = PARAM_LIST,
 	  .required = true,
 	  .identity = true,
-	  .check = check_number,
-	  .help = "Its slot (minor) number.",
+	  .check = check_slot,
+	  .help = "The slot in the shelf.",
 	  .example = "3" },
-	{ .name = "targetMac",
-	  .aliases = (const char *const[]){ "mac", NULL },
-	  .help = "The Ethernet address that answers. Where it is given, no other one's device is "
-		  "connected.",
-	  .example = "02:00:00:00:00:07" },
+	{ .name = "serial",
+	  .aliases = (const char *const[]){ "wwn", "expectedSerial", NULL },
+	  .help = "The disk's serial number. Where it is given, no other disk is connected." },
 	{ 0 },
 };
 
-/* eSHELF.SLOT, as the kernel calls it. */
-static void unit_name(const struct attachment *a, char *buf, size_t size)
+/* "e7.3", as the kernel calls it. */
+static const char *name_of(const struct attachment *a, char buf[static DISK_NAME_MAX])
 {
-	snprintf(buf, size, "e%.5s.%.5s", attachment_param(a, "targetShelf"),
-		 attachment_param(a, "targetLun"));
+	snprintf(buf, DISK_NAME_MAX, "e%lu.%lu",
+		 strtoul(attachment_param(a, "targetShelf"), NULL, 10),
+		 strtoul(attachment_param(a, "targetLun"), NULL, 10));
+	return buf;
 }
 
 static int aoe_prepare(const struct call *c, struct attachment *a, struct error *err)
 {
-	char unit[24], *target = NULL;
-	int r;
+	cleanup_free char *target = NULL;
+	char name[DISK_NAME_MAX];
+	int r = text_format(&target, err, "AoE %s", name_of(a, name));
 
-	unit_name(a, unit, sizeof(unit));
-	r = text_format(&target, err, "AoE %s", unit);
-	return r < 0 ? r : attachment_set_target(a, target);
+	return r < 0 ? r : attachment_set_target(a, TAKE_PTR(target));
 }
 
-static int find(const struct call *c, const struct attachment *a, struct disk *ret)
+/* The disk, where the kernel has it. */
+static int find(const struct call *c, const char *name, struct disk *ret)
 {
-	char unit[24], name[DISK_NAME_MAX];
+	char disk[DISK_NAME_MAX + 8];
 
-	unit_name(a, unit, sizeof(unit));
-	snprintf(name, sizeof(name), "etherd!%.20s", unit);
-	return disk_read(c, name, ret);
+	snprintf(disk, sizeof(disk), "etherd!%s", name);
+	return disk_read(c, disk, ret);
 }
 
-/* ---- waiting -------------------------------------------------------------------------------- */
+/* "up", or "down,closewait" and the like of one whose target is silent. */
+static bool is_up(const struct call *c, const struct disk *d)
+{
+	char state[64];
+
+	sys_line(c, state, sizeof(state), "/sys/block/%s/state", d->name);
+	return strncmp(state, "up", 2) == 0;
+}
+
+static int order(const struct call *c, const char *what, const char *name, struct error *err)
+{
+	int left = call_left(c, ORDER_MS, err), r;
+
+	if (left < 0)
+		return left;
+	r = c->host->aoe(c->host, what, name, left);
+	if (r == -ENOENT || r == -ENXIO)
+		return error_set(err, ENODEV,
+				 "this host has no ATA over Ethernet: load the module aoe");
+	return r < 0 ? error_errno(err, -r, "cannot %s AoE %s", what, name) : 0;
+}
+
+/* ---- who it is ------------------------------------------------------------------------------ */
+
+static int check_identity(const struct call *c, struct attachment *a, const struct disk *d,
+			  struct error *err)
+{
+	unsigned char data[ATA_IDENTIFY_SIZE] = { 0 };
+	struct identity live = { 0 };
+	int r = call_left(c, ORDER_MS, err);
+
+	if (r < 0)
+		return r;
+	r = c->host->ata_identify(c->host, d->path, data, r);
+	if (r < 0)
+		return error_errno(err, -r, "%s does not say which disk it is", d->path);
+	identity_add(&live, "serial", (char *)data + 20, 20);
+	if (!live.count)
+		return error_set(err, ENODATA,
+				 "%s has no serial number: it cannot be told from another disk",
+				 d->path);
+	return identity_check(a, d->path, &live, attachment_param(a, "serial"), err);
+}
+
+/* ---- operations ----------------------------------------------------------------------------- */
 
 struct awaited {
 	const struct call *c;
-	const struct attachment *a;
-	uint64_t other_than; /* a size; 0: any */
+	const char *name;
+	uint64_t size;
 };
-
-static int is_up(void *arg)
-{
-	struct awaited *w = arg;
-	struct disk d;
-	char state[32];
-
-	if (find(w->c, w->a, &d) < 0)
-		return 0;
-	sys_line(w->c, state, sizeof(state), "/sys/block/%s/state", d.name);
-	return strncmp(state, "up", 2) == 0 && d.size != w->other_than &&
-	       disk_is_ready(w->c, d.name);
-}
 
 static int is_gone(void *arg)
 {
 	struct awaited *w = arg;
 	struct disk d;
 
-	return find(w->c, w->a, &d) < 0;
+	return find(w->c, w->name, &d) < 0;
 }
 
-/* Who answers is what it was, and what is expected. */
-static int check_mac(const struct call *c, struct attachment *a, const struct disk *d,
-		     struct error *err)
+static int is_there(void *arg)
 {
-	const char *expected = attachment_param(a, "targetMac"),
-		   *before = attachment_detail(a, "identity");
-	char mac[64], want[64] = "";
-	size_t n = 0;
-
-	sys_line(c, mac, sizeof(mac), "/sys/block/%s/mac", d->name);
-	if (!mac[0])
-		return error_set(err, ENODEV, "%s does not say who answers for it", d->path);
-	/* the kernel shows it without colons */
-	for (const char *p = expected ? expected : ""; *p && n < sizeof(want) - 1; p++)
-		if (*p != ':' && *p != '-')
-			want[n++] = *p;
-	want[n] = '\0';
-	if (expected && strcasecmp(want, mac) != 0)
-		return error_set(err, ESTALE, "%s is of %s, not of %.40s as expected", d->path, mac,
-				 expected);
-	if (before[0] && !streq(before, mac))
-		return error_set(err, ESTALE,
-				 "%s is of %s, and was of %.60s when it was connected: another "
-				 "volume stands there now",
-				 d->path, mac, before);
-	return before[0] ? 0 : attachment_set_detail(a, "identity", mac, err);
-}
-
-/* ---- operations ----------------------------------------------------------------------------- */
-
-static int aoe_verify(const struct call *c, struct attachment *a, struct error *err)
-{
-	struct awaited w = { .c = c, .a = a };
+	struct awaited *w = arg;
 	struct disk d;
-	char *path;
-	int r;
 
-	if (find(c, a, &d) < 0 || !is_up(&w))
-		return error_set(err, ENOENT, "nobody answers for %s any more: connect it again",
-				 a->target);
-	r = check_mac(c, a, &d, err);
-	if (r < 0)
-		return r;
-	path = strdup(d.path);
-	if (!path)
-		return no_memory(err);
-	free(a->path);
-	a->path = path;
-	return 0;
+	return find(w->c, w->name, &d) >= 0 && is_up(w->c, &d) && disk_is_ready(w->c, d.name);
+}
+
+static int has_grown(void *arg)
+{
+	struct awaited *w = arg;
+	struct disk d;
+
+	return find(w->c, w->name, &d) < 0 ? -ENODEV : d.size != w->size;
+}
+
+static int flush_away(const struct call *c, const char *name, struct error *err)
+{
+	cleanup_watch struct watch w = WATCH_INIT;
+	struct awaited awaited = { .c = c, .name = name };
+	int r = watch_open(c, &w, err);
+
+	if (r >= 0)
+		r = order(c, "flush", name, err);
+	if (r >= 0)
+		r = watch_until(c, &w, GONE_MS, is_gone, &awaited, err);
+	if (r == -ETIMEDOUT)
+		return error_set(err, EBUSY, "/dev/etherd/%s does not go: a program has it open",
+				 name);
+	return r < 0 ? r : 0;
+}
+
+static int discover(const struct call *c, const char *name, struct error *err)
+{
+	cleanup_watch struct watch w = WATCH_INIT;
+	struct awaited awaited = { .c = c, .name = name };
+	int r = watch_open(c, &w, err);
+
+	/* a question or its answer may be lost: it is Ethernet */
+	for (int waited = 0; r >= 0 && waited < FOUND_MS; waited += ASK_MS) {
+		r = order(c, "discover", name, err);
+		if (r >= 0)
+			r = watch_until(c, &w, ASK_MS, is_there, &awaited, err);
+		if (r > 0)
+			return 0;
+		if (r == -ETIMEDOUT)
+			r = call_left(c, 0, err);
+	}
+	return r < 0 ? r
+		     : error_set(err, ENOENT,
+				 "no AoE target answers as %s on this host's interfaces", name);
 }
 
 static int aoe_connect(const struct call *c, struct attachment *a, struct error *err)
 {
-	struct awaited w = { .c = c, .a = a };
-	cleanup_watch struct watch watch = WATCH_INIT;
-	int r = watch_open(c, &watch, err);
+	char name[DISK_NAME_MAX];
+	struct disk d;
+	int r = 0;
 
-	if (r < 0)
-		return r;
-	if (!sys_exists(c, "/dev/etherd/discover"))
-		return error_set(err, ENODEV,
-				 "this host has no ATA over Ethernet: load the module aoe");
-	r = is_up(&w) ? 0 : sys_write(c, "/dev/etherd/discover", "1", err);
+	name_of(a, name);
+	/*
+	 * What the kernel knows of a disk that it has is as old as its last question, and its target
+	 * may be another since: what nobody uses is found anew.
+	 */
+	if (!a->others && find(c, name, &d) >= 0 && usage_refuse(c, &d, NULL, NULL) >= 0)
+		r = flush_away(c, name, err);
 	if (r >= 0)
-		r = watch_until(c, &watch, ANSWER_MS, is_up, &w, err);
-	if (r == -ETIMEDOUT && call_left(c, 0, NULL) > 0)
-		return error_set(err, ENOENT, "nobody on this host's networks answers for %s",
-				 a->target);
-	return r < 0 ? r : aoe_verify(c, a, err);
+		r = discover(c, name, err);
+	if (r >= 0 && find(c, name, &d) < 0)
+		r = error_set(err, ENODEV, "/dev/etherd/%s went away", name);
+	if (r >= 0)
+		r = check_identity(c, a, &d, err);
+	return r < 0 ? r : disk_volume_set_path(a, &d, NULL, err);
+}
+
+static int aoe_verify(const struct call *c, struct attachment *a, struct error *err)
+{
+	char name[DISK_NAME_MAX];
+	struct disk d;
+	int r;
+
+	if (find(c, name_of(a, name), &d) < 0)
+		return error_set(err, ENOENT,
+				 "/dev/etherd/%s is not on this host any more: connect it again",
+				 name);
+	if (!is_up(c, &d))
+		return error_set(err, ENOTCONN, "%s is down: its target does not answer", d.path);
+	r = check_identity(c, a, &d, err);
+	return r < 0 ? r : disk_volume_set_path(a, &d, NULL, err);
 }
 
 static int aoe_disconnect(const struct call *c, struct attachment *a, bool force, struct error *err)
 {
-	struct awaited w = { .c = c, .a = a };
-	cleanup_watch struct watch watch = WATCH_INIT;
-	char unit[24];
+	char name[DISK_NAME_MAX];
 	struct disk d;
-	int r = watch_open(c, &watch, err);
+	int r;
 
-	if (r < 0 || a->others || find(c, a, &d) < 0)
-		return r < 0 ? r : 0;
-	r = force ? 0 : usage_refuse(c, &d, NULL, err);
-	if (r >= 0 && !force && a->state != STATE_CONNECTING) {
-		r = call_left(c, FLUSH_MS, err);
-		if (r >= 0)
-			r = c->host->flush(c->host, d.path, r);
-		if (r < 0)
-			return error_errno(err, -r,
-					   "what was written to %s cannot be brought to the "
-					   "storage (by force it is given up)",
-					   d.path);
-	}
-	if (r < 0)
-		return r;
-	unit_name(a, unit, sizeof(unit));
-	/* the kernel takes the word only without a final newline, and says nothing where it does not */
-	r = sys_write(c, "/dev/etherd/flush", unit, err);
-	if (r >= 0)
-		r = watch_until(c, &watch, GONE_MS, is_gone, &w, err);
-	if (r == -ETIMEDOUT && force)
-		return 0; /* its users keep it; it goes with them */
-	if (r == -ETIMEDOUT)
-		return error_set(err, EBUSY, "%s is still there: something has it open", d.path);
-	return r < 0 ? r : 0;
+	if (a->others || find(c, name_of(a, name), &d) < 0)
+		return 0;
+	/* the kernel would take it from under a file system */
+	r = force ? 0 : disk_volume_release(c, a, &d, err);
+	if (r == -EBUSY && a->state == STATE_CONNECTING)
+		return 0; /* not handed out: whoever uses it had it from the kernel */
+	return r < 0 ? r : flush_away(c, name, err);
 }
 
 static int aoe_extend(const struct call *c, struct attachment *a, json_t *result, struct error *err)
 {
-	cleanup_watch struct watch watch = WATCH_INIT;
-	struct awaited w = { .c = c, .a = a };
+	cleanup_watch struct watch w = WATCH_INIT;
+	struct awaited awaited = { .c = c };
+	char name[DISK_NAME_MAX];
 	struct disk before, after;
-	char unit[24];
 	int r = aoe_verify(c, a, err);
 
 	if (r >= 0)
-		r = watch_open(c, &watch, err);
+		r = watch_open(c, &w, err);
 	if (r < 0)
 		return r;
-	if (find(c, a, &before) < 0)
-		return error_set(err, ENODEV, "%s went away", a->target);
-	unit_name(a, unit, sizeof(unit));
-	w.other_than = before.size;
-	r = sys_write(c, "/dev/etherd/revalidate", unit, err);
-	/* the answer comes when it comes; none that differs means that it has not grown */
+	if (find(c, name_of(a, name), &before) < 0)
+		return error_set(err, ENODEV, "%s went away", a->path);
+	awaited.name = name;
+	awaited.size = before.size;
+	r = order(c, "revalidate", name, err);
 	if (r >= 0)
-		r = watch_until(c, &watch, GROWN_MS, is_up, &w, err);
-	if (r < 0 && r != -ETIMEDOUT)
+		r = watch_until(c, &w, GROWN_MS, has_grown, &awaited, err);
+	if (r == -ETIMEDOUT)
+		r = call_left(c, 0, err);
+	if (r < 0)
 		return r;
-	if (find(c, a, &after) < 0)
-		return error_set(err, ENODEV, "%s went away", a->target);
-	if (json_object_set_new(result, "paths",
-				json_pack("[{s:s, s:I, s:I}]", "device", after.path, "before",
-					  (json_int_t)before.size, "after",
-					  (json_int_t)after.size)) < 0 ||
-	    json_object_set_new(result, "size", json_integer((json_int_t)after.size)) < 0)
-		return no_memory(err);
-	return 0;
+	if (find(c, name, &after) < 0)
+		return error_set(err, ENODEV, "%s went away", a->path);
+	return disk_volume_report(result, &before, &after, err);
 }
 
 static int aoe_plan(const struct call *c, struct attachment *a, json_t *result, struct error *err)
 {
-	cleanup_json json_t *users = NULL;
+	char name[DISK_NAME_MAX], step[DISK_NAME_MAX + 32];
 	struct disk d;
-	char step[80];
-	int r;
+	int r = find(c, name_of(a, name), &d);
 
-	if (a->others || find(c, a, &d) < 0)
-		return 0;
-	r = usage_list(c, &d, NULL, &users, err);
-	if (r < 0)
-		return r;
-	snprintf(step, sizeof(step), "flush and remove %s", d.path);
-	if (json_array_append_new(jget(result, "devices"), json_string(d.path)) < 0 ||
-	    json_array_extend(jget(result, "usedBy"), users) < 0 ||
-	    json_array_append_new(jget(result, "steps"), json_string(step)) < 0)
-		return no_memory(err);
-	return 0;
+	snprintf(step, sizeof(step), "flush AoE %s", name);
+	return disk_volume_plan(c, a, r < 0 ? NULL : &d, step, result, err);
 }
 
 const struct driver driver_aoe = {
 	.name = "AOE",
 	.title = "ATA over Ethernet",
-	.help = "A disk that a target on the same Ethernet offers. The protocol has no names for "
-		"volumes: give targetMac where shelf and slot may be answered by another. Needs "
-		"the "
-		"kernel's module aoe.",
+	.help = "A disk of an ATA over Ethernet target on one of this host's Ethernet segments. "
+		"Needs the kernel's module aoe. Disconnecting makes the kernel forget the disk; as "
+		"long as its target goes on answering, the kernel finds it again by itself.",
 	.params = params,
 	.prepare = aoe_prepare,
 	.connect = aoe_connect,

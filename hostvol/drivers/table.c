@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All drivers. Those without operations are known by name, so that a caller is told so cleanly. */
+/* All drivers. */
 #include "base/mem.h"
 #include "base/str.h"
 #include "drivers.h"
@@ -7,21 +7,10 @@
 #include <errno.h>
 #include <strings.h>
 
-static const struct param no_params[] = { { 0 } };
-
-#define LATER(symbol, text)                                                                        \
-	static const struct driver later_##symbol = { .name = #symbol,                             \
-						      .title = text,                               \
-						      .help = "Not supported in this version.",    \
-						      .params = no_params }
-
-LATER(DRBD, "DRBD");
-LATER(RBD, "Ceph RBD");
-
 const struct driver *const drivers[] = {
-	&driver_iscsi, &driver_iser,	  &driver_fc,	   &driver_aoe,	    &later_DRBD,
+	&driver_iscsi, &driver_iser,	  &driver_fc,	   &driver_aoe,	    &driver_drbd,
 	&driver_nfs,   &driver_glusterfs, &driver_local,   &driver_gpfs,    &driver_huawei,
-	&driver_hgst,  &later_RBD,	  &driver_scaleio, &driver_scality, &driver_quobyte,
+	&driver_hgst,  &driver_rbd,	  &driver_scaleio, &driver_scality, &driver_quobyte,
 	&driver_disco, &driver_vzstorage, &driver_smb,	   &driver_nvmeof,  NULL,
 };
 
@@ -71,6 +60,7 @@ static json_t *params_to_json(const struct param *table)
 	static const char *const types[] = {
 		[PARAM_STRING] = "string", [PARAM_BOOLEAN] = "boolean", [PARAM_IGNORED] = "any",
 		[PARAM_NUMBER] = "number", [PARAM_GROUP] = "object",	[PARAM_LIST] = "list",
+		[PARAM_TEXT] = "text",
 	};
 	json_t *a = json_array();
 
@@ -99,7 +89,7 @@ int drivers_to_json(json_t **ret, struct error *err)
 				      "title", d->title, "aliases", strings_to_json(d->aliases),
 				      "supported", d->connect != NULL, "help", d->help,
 				      "parameters", params_to_json(d->params), "commonParameters",
-				      params_to_json(d->connect ? common_params : no_params));
+				      params_to_json(common_params));
 
 		if (!o || json_array_append_new(all, o) < 0)
 			return no_memory(err);

@@ -78,7 +78,7 @@ gives 2 'half.yaml:3: ' "half a file names the line" hv connect "$dir/half.yaml"
 gives 2 'driverVolumeType is missing' "no driver" from '{}' connect -
 gives 2 'no driver "NSF" \(did you mean "NFS"' "a driver misspelt" from '{"driverVolumeType":"NSF"}' connect -
 gives 2 'no parameter "exprot" \(did you mean "export"' "a parameter misspelt" from '{"driverVolumeType":"NFS","data":{"exprot":"h:/e"}}' connect -
-gives 6 'DRBD is not supported in this version' "a driver that is not there yet" from '{"driverVolumeType":"drbd","data":{}}' connect -
+gives 6 'encrypted volumes are not supported in this version' "what is not there yet" from '{"driverVolumeType":"NFS","data":{"export":"h:/e","encrypted":true}}' connect -
 gives 3 'cannot use /dev/nosuch' "a device that is not there" from '{"driverVolumeType":"LOCAL","data":{"devicePath":"/dev/nosuch"}}' connect -
 gives 2 'documents' "two documents" from $'a: 1\n---\nb: 2' connect -
 gives 2 . "binary" from $'\x01\x02' connect -

@@ -304,8 +304,10 @@ static void test_unsupported(void **state)
 {
 	struct rig *rig = *state;
 
-	fails_with(rig, "{\"driverVolumeType\":\"DRBD\",\"data\":{}}", EOPNOTSUPP,
-		   "DRBD is not supported in this version");
+	fails_with(
+		rig,
+		"{\"driverVolumeType\":\"NFS\",\"data\":{\"export\":\"h:/e\",\"encrypted\":true}}",
+		EOPNOTSUPP, "encrypted volumes are not supported in this version");
 	fails_with(rig, "{\"driverVolumeType\":\"NSF\",\"data\":{}}", EINVAL,
 		   "did you mean \"NFS\"");
 	fails_with(rig, "{\"data\":{}}", EINVAL, "driverVolumeType is missing");
