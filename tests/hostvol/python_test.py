@@ -135,6 +135,16 @@ class TestHostvol(unittest.TestCase):
             hostvol.Hostvol(state_dir="not/absolute")
         self.assertIsInstance(hostvol.HostvolError(1, ""), OSError)
 
+    def test_log(self):
+        lines = []
+        host = self.open(log=lambda level, line: lines.append((level, line)))
+        self.addCleanup(host.close)
+        # no name server is asked for a name that cannot be one
+        portal = {"targetPortal": "no..name:3260", "targetIqn": "iqn.2024-01.org.example:a"}
+        with self.fails(errno.EHOSTUNREACH, "no..name"):
+            host.connect({"driverVolumeType": "ISCSI", "data": {**portal, "targetLun": 1}})
+        self.assertEqual(lines, [(2, "the portal no..name has no address")])
+
     def test_nul(self):
         self.host.connect(local(self.file))
         with self.fails(errno.EINVAL, "NUL"):
