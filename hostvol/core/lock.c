@@ -49,7 +49,10 @@ int lock_take(const struct call *c, const char *kind, const char *id, struct loc
 			return error_errno(err, -r, "cannot lock %s", path);
 		if (r > 0)
 			break;
-		if (call_left(c, 0, NULL) < 0)
+		r = call_left(c, 0, err);
+		if (r == -ECANCELED)
+			return r;
+		if (r < 0)
 			return error_set(
 				err, ETIMEDOUT,
 				"another process has been working on this volume's target for "

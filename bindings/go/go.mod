@@ -1,0 +1,3 @@
+module quartermaster.storage/hostvol
+
+go 1.21
