@@ -37,9 +37,9 @@ gluster 1 volume start v > /dev/null
 until_true 20 all_online
 pid_file=$(inside find /run/gluster/vols/v -name '*b2.pid')
 inside kill -9 "$(inside cat "$pid_file")"
-forgotten() { ! inside test -e "$pid_file"; }
+forgotten() { ! inside test -s "$pid_file"; }
 until_true 10 forgotten
-ok "a dead brick's pid file goes"
+ok "a dead brick's number is forgotten"
 gluster 1 volume start v force > /dev/null && until_true 20 all_online
 ok "and it starts again"
 

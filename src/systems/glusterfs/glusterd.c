@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/spawn.h"
 #include "base/str.h"
@@ -195,6 +196,24 @@ int glusterd_brick_pid(const char *volume, const char *path)
 	return process_is(pid, path) ? pid : 0;
 }
 
+/*
+ * The file is emptied, not removed, and only under the lock that a brick takes before it writes its number and
+ * keeps while it lives: one that is just starting has the file open already, and would write its
+ * number where glusterd never finds it, which then starts a second process on the same directory.
+ */
+static void forget_if_dead(const char *path)
+{
+	cleanup_close int fd = open(path, O_RDWR | O_CLOEXEC);
+	char text[32] = "";
+	int pid;
+
+	if (fd < 0 || lockf(fd, F_TLOCK, 0) < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+		return;
+	pid = atoi(text);
+	if (!process_is(pid, GLUSTERD_BRICK_FLAG) && ftruncate(fd, 0) < 0)
+		log_warn("cannot empty %s: %s", path, strerror(errno));
+}
+
 void glusterd_forget_dead(const char *volume)
 {
 	cleanup_free char *dir_path = xasprintf(GLUSTERD_RUN_DIR "/vols/%s", volume);
@@ -203,12 +222,9 @@ void glusterd_forget_dead(const char *volume)
 
 	while (dir && (e = readdir(dir))) {
 		cleanup_free char *file = xasprintf("%s/%s", dir_path, e->d_name);
-		int pid = str_has_suffix(e->d_name, ".pid") ? pid_from(file) : 0;
 
-		/* one without a number is of a brick that is just starting: it holds the file open and would
-		 * write its number where nobody finds it */
-		if (pid > 0 && !process_is(pid, GLUSTERD_BRICK_FLAG))
-			unlink(file);
+		if (str_has_suffix(e->d_name, ".pid"))
+			forget_if_dead(file);
 	}
 	if (dir)
 		closedir(dir);

@@ -28,7 +28,7 @@ int glusterd_start(const char *config_path, bool start, struct glusterd_state *r
 int glusterd_brick_pid(const char *volume, const char *path);
 /* Neither gone nor a zombie, and running this program (argv[0] ends with it) or with this argument. */
 bool process_is(int pid, const char *word);
-/* Removes pid files of brick processes that are gone, which glusterd may take for running ones. */
+/* Empties pid files of brick processes that are gone, which glusterd may take for running ones. */
 void glusterd_forget_dead(const char *volume);
 /* Entries of the brick's heal index, or -errno. */
 int64_t glusterd_brick_pending(const char *path);
