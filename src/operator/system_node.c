@@ -531,9 +531,8 @@ static int finish_node(struct system *s, json_t *node)
 	}
 	if (rc < 0)
 		return rc == -ENOENT ? 0 : rc;
-	if (object_deleting(node))
-		return end_node(s, node);
-	ensure_agent(s, node);
+	if (!object_deleting(node))
+		ensure_agent(s, node);
 	return 0;
 }
 
@@ -558,10 +557,8 @@ static int mark_ambiguous(struct system *s)
 }
 
 /* What is wrong with one node alone stays with it. */
-static int finish_or_say(struct system *s, json_t *node)
+static int or_say(struct system *s, const json_t *node, int rc)
 {
-	int rc = finish_node(s, node);
-
 	if (rc == 0 || !op_is_of_object(rc))
 		return rc;
 	system_problem(s, "node %s: %s", object_name(node), error_text(&s->r->error, rc));
@@ -598,26 +595,51 @@ static void order_nodes(const struct system *s, json_t **ret)
 		}
 }
 
-/* What comes when the time is up keeps its status until the next look; so does what somebody else has written since. */
-static int finish_in_time(struct system *s)
+/*
+ * What comes when the time is up keeps its status until the next look; so does what somebody else has written
+ * since. *ret_whole: none did.
+ */
+static int finish_in_time(struct system *s, bool *ret_whole)
 {
 	size_t count = json_array_size(s->nodes);
 	cleanup_free json_t **order = xcalloc(count + 1, sizeof(*order));
 	int64_t began = clock_mono_ms(s->r->clock);
 	int rc = 0;
 
+	*ret_whole = true;
 	order_nodes(s, order);
 	for (size_t i = 0; rc == 0 && i < count; i++) {
 		if (i > 0 && system_time_is_up(s, began)) {
 			node_pass_over(s, order[i]);
+			*ret_whole = false;
 			continue;
 		}
-		rc = finish_or_say(s, order[i]);
+		rc = or_say(s, order[i], finish_node(s, order[i]));
 		if (rc == 0)
 			json_object_del(s->changed, object_name(order[i]));
 		if (rc == -ESTALE) {
 			s->r->error = ERROR_INIT;
 			s->r->again_ms = STALE_AGAIN_MS; /* or when the change is seen */
+			*ret_whole = false;
+			rc = 0;
+		}
+	}
+	return rc;
+}
+
+/* Only when all others have it in their plans: when its object is gone, they alone say that it is to leave them. */
+static int end_nodes(struct system *s)
+{
+	size_t i;
+	json_t *node;
+	int rc = 0;
+
+	json_array_foreach (s->nodes, i, node) {
+		if (rc == 0 && object_deleting(node))
+			rc = or_say(s, node, end_node(s, node));
+		if (rc == -ESTALE) {
+			s->r->error = ERROR_INIT;
+			s->r->again_ms = STALE_AGAIN_MS;
 			rc = 0;
 		}
 	}
@@ -628,8 +650,11 @@ int nodes_finish(struct system *s)
 {
 	size_t i;
 	json_t *node;
-	int rc = finish_in_time(s);
+	bool whole;
+	int rc = finish_in_time(s, &whole);
 
+	if (rc == 0 && whole)
+		rc = end_nodes(s);
 	json_array_foreach (s->nodes, i, node) {
 		const char *phase = jstr(node, "status", "phase");
 		if (streq(phase, "Offline") || streq(phase, "Degraded") || streq(phase, "Emptying"))
