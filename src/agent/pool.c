@@ -17,6 +17,7 @@
 #define HEAL_EVERY_MS 10000
 #define NUMBERS_EVERY_MS 30000
 #define TELL_EVERY_MS 60000
+#define REVIVE_EVERY_MS 15000 /* self-heal daemons that do not answer */
 #define STEPS_MAX 64 /* in one call; far more than any sequence has */
 
 struct pool_work {
@@ -142,6 +143,49 @@ static void tell_clients(struct pool_work *w)
 	snprintf(w->step.why, sizeof(w->step.why), "Telling the clients of all bricks again");
 }
 
+/* All bricks serve, but nobody knows what is left to heal on some. */
+static bool healing_unknown(const struct pool_work *w)
+{
+	bool unknown = false;
+
+	for (size_t i = 0; i < w->volume.brick_count; i++) {
+		if (!w->volume.bricks[i].online)
+			return false;
+		unknown |= w->volume.bricks[i].pending < 0;
+	}
+	return w->have && w->volume.state == VOLUME_STARTED && unknown;
+}
+
+/*
+ * glusterd does not start a self-heal daemon again that has crashed (on one node is enough for none to be asked),
+ * unless the volume is told to start what is missing. Bricks that run go on.
+ */
+static void revive_healers(struct pool_work *w)
+{
+	struct node_host *h = w->agent->host;
+	struct volume_step step = { .kind = STEP_START_FORCE };
+	int64_t now = clock_mono_ms(w->r->clock);
+	struct error err = ERROR_INIT;
+	json_t *m = memory(w);
+	int rc;
+
+	if (!healing_unknown(w)) {
+		json_object_del(m, "unknown");
+		return;
+	}
+	if (jget(m, "unknown") && now - jint(m, "unknown") < REVIVE_EVERY_MS)
+		return;
+	bool first = !jget(m, "unknown");
+	json_object_set_new(m, "unknown", json_integer(now));
+	if (first)
+		return; /* it may be on its way */
+	snprintf(step.volume, sizeof(step.volume), "%s", object_name(w->pool));
+	snprintf(step.why, sizeof(step.why), "a self-heal daemon does not answer");
+	rc = h->ops->volume_apply(h, &step, &err);
+	if (rc < 0)
+		log_info("volume %s: %s", step.volume, error_text(&err, rc));
+}
+
 /* Before a copy is given up, the counts have to be exact: a second look, by the crawler. */
 static bool gives_up_a_copy(enum volume_step_kind kind)
 {
@@ -154,6 +198,7 @@ static int decide(struct pool_work *w)
 
 	if (rc < 0)
 		return rc;
+	revive_healers(w);
 	volume_step_done(&w->step);
 	volume_next_step(&w->view, &w->step);
 	if (!gives_up_a_copy(w->step.kind))
@@ -305,7 +350,7 @@ static int act(struct pool_work *w)
 
 	switch (w->step.kind) {
 	case STEP_NONE:
-		return IDLE_MS;
+		return healing_unknown(w) ? REVIVE_EVERY_MS : IDLE_MS;
 	case STEP_GONE:
 	case STEP_BLOCKED:
 		return IDLE_MS;
