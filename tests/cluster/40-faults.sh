@@ -6,7 +6,6 @@
 # QM_SEED: which moments the kills come at. QM_DEPLOYED=1: the images are there, and the deployment.
 # timeout: 900
 . "$(dirname "$0")/lib.sh"
-. tests/cluster/token.sh
 version=$(sed -n "s/^ *version: '\(.*\)',$/\1/p" meson.build | head -n 1)
 out=$(mktemp -d)
 home=quartermaster
@@ -271,15 +270,15 @@ check "no claim is lost, none is bound twice" settled 2
 
 # ---- a token that is no longer good
 
-# An operator outside the cluster, whose token file gets one that is good for some seconds only, and later another.
+# An operator outside the cluster whose token is refused from now on, until its file has another.
 token() {
-	service_token "$pki/tokens.key" faults outside "$(kubectl -n faults get serviceaccount outside -o jsonpath='{.metadata.uid}')" "$1" > "$out/token.new" &&
-		mv "$out/token.new" "$out/token"
+	kubectl -n faults create secret generic "$1" > /dev/null 2>&1
+	kubectl -n faults create token outside --bound-object-kind Secret --bound-object-name "$1" > "$out/token.new" && mv "$out/token.new" "$out/token"
 }
 start_outside() {
 	kubectl -n faults create serviceaccount outside
 	kubectl create clusterrolebinding faults-outside --clusterrole=cluster-admin --serviceaccount=faults:outside
-	token 3600 || return
+	token token1 || return
 	jq --arg file "$out/token" '.users[0].user = {tokenFile: $file}' "$KUBECONFIG" > "$out/kubeconfig"
 	QM_STATE_DIR=$out QM_RUN_DIR=$out build/src/cli/quartermaster operator --kubeconfig "$out/kubeconfig" --platform=kubernetes --tls=off \
 		--worker "$PWD/build/src/worker/qm-gluster" --namespace=faults --deployment=outside --type=glusterfs --image=none > "$out/outside.log" 2>&1 &
@@ -289,8 +288,8 @@ start_outside() {
 add_outside() { echo "{apiVersion: coreos.com/v1, kind: StorageNode, metadata: {name: $1, namespace: faults}, spec: {type: glusterfs, nodeSelector: {no: where}}}" | kubectl create -f -; }
 judged() { kubectl -n faults get storagenode "$1" -o json | jq -e '.status.conditions[] | select(.type == "MachineFound" and .status == "False")'; }
 refused() { grep -Eiq 'unauthorized|401' "$out/outside.log"; }
-expires() { token 5 && wait_for 60 refused && add_outside late && ! judged late; }
-rotates() { token 3600 && wait_for 60 judged late && kill -0 "$outside"; }
+expires() { kubectl -n faults delete secret token1 && wait_for 60 refused && add_outside late && ! judged late; }
+rotates() { token token2 && wait_for 60 judged late && kill -0 "$outside"; }
 check "an operator with a token in a file" start_outside
 check "acts" add_outside early
 check "acts" wait_for 60 judged early
