@@ -214,7 +214,7 @@ static void forget_if_dead(const char *path)
 		log_warn("cannot empty %s: %s", path, strerror(errno));
 }
 
-void glusterd_forget_dead(const char *volume)
+void glusterd_forget_dead(const char *volume, bool any_time)
 {
 	cleanup_free char *dir_path = xasprintf(GLUSTERD_RUN_DIR "/vols/%s", volume);
 	DIR *dir = opendir(dir_path);
@@ -223,8 +223,12 @@ void glusterd_forget_dead(const char *volume)
 	while (dir && (e = readdir(dir))) {
 		cleanup_free char *file = xasprintf("%s/%s", dir_path, e->d_name);
 
-		if (str_has_suffix(e->d_name, ".pid"))
+		if (!str_has_suffix(e->d_name, ".pid"))
+			continue;
+		if (any_time)
 			forget_if_dead(file);
+		else if (!process_is(pid_from(file), GLUSTERD_BRICK_FLAG))
+			unlink(file);
 	}
 	if (dir)
 		closedir(dir);

@@ -28,8 +28,11 @@ int glusterd_start(const char *config_path, bool start, struct glusterd_state *r
 int glusterd_brick_pid(const char *volume, const char *path);
 /* Neither gone nor a zombie, and running this program (argv[0] ends with it) or with this argument. */
 bool process_is(int pid, const char *word);
-/* Empties pid files of brick processes that are gone, which glusterd may take for running ones. */
-void glusterd_forget_dead(const char *volume);
+/*
+ * Pid files of brick processes that are gone, which glusterd may take for running ones, are removed; any_time: at
+ * a moment when bricks may be starting, they are only emptied.
+ */
+void glusterd_forget_dead(const char *volume, bool any_time);
 /* Entries of the brick's heal index, or -errno. */
 int64_t glusterd_brick_pending(const char *path);
 
