@@ -14,7 +14,13 @@
 #define TROUBLE_MS 15000 /* while something is not as it should be */
 #define SEES_AGAIN_MS 500 /* the first lists of what a leader watches */
 #define REPAIR_MIN_MS 1000
+#define REPAIR_FIRST_MS                                                                            \
+	2000 /* a brick that was removed from its volume ends a moment before that is told here */
 #define REPAIR_MAX_MS 60000
+/* a glusterd that has just started starts its bricks by itself, as soon as it has met one peer */
+#define SETTLE_MS 10000
+#define SETTLE_SPREAD_MS                                                                           \
+	5000 /* later on some nodes: transactions that collide can leave locks behind */
 
 /* ---- shared by the loops ------------------------------------------------------------------- */
 void agent_init(struct agent *a)
@@ -85,6 +91,29 @@ int agent_patch_status(struct reconcile *r, const struct kind *kind, const char 
 }
 
 /* ---- glusterd ------------------------------------------------------------------------------ */
+static void note_glusterd(struct looking *l, int pid)
+{
+	struct agent_state *s = l->agent->state;
+
+	if (pid == s->glusterd_pid)
+		return;
+	s->glusterd_pid = pid;
+	s->glusterd_ms = clock_mono_ms(l->r->clock);
+}
+
+/* How long bricks are still left to a glusterd that has just started. */
+static int settling_ms(struct looking *l)
+{
+	unsigned spread = 0;
+	int64_t left;
+
+	for (const char *p = l->agent->node; *p; p++)
+		spread = spread * 31 + (unsigned char)*p;
+	left = l->agent->state->glusterd_ms + SETTLE_MS + spread % SETTLE_SPREAD_MS -
+	       clock_mono_ms(l->r->clock);
+	return left > 0 ? (int)left : 0;
+}
+
 static json_t *report_glusterd(struct looking *l)
 {
 	struct glusterd_state g = { 0 };
@@ -93,6 +122,7 @@ static json_t *report_glusterd(struct looking *l)
 
 	if (rc < 0)
 		log_warn("%s", error_text(&err, rc));
+	note_glusterd(l, g.pid);
 	return json_pack("{s:b, s:s, s:i, s:s, s:s}", "running", (int)g.running, "uuid", g.uuid,
 			 "pid", g.pid, "version", g.version, "message",
 			 rc < 0	     ? error_text(&err, rc)
@@ -137,10 +167,14 @@ static int repair_brick(struct looking *l, const json_t *brick)
 	int64_t now = clock_mono_ms(l->r->clock);
 	struct volume_step step = { .kind = STEP_START_FORCE };
 	struct error err = ERROR_INIT;
-	int rc;
+	int rc = settling_ms(l);
 
 	if (!should_run(l, p->pool, jstr(brick, "id")))
 		return 0;
+	if (rc > 0)
+		return rc;
+	if (p->next_ms == 0)
+		p->next_ms = now + REPAIR_FIRST_MS;
 	if (now < p->next_ms)
 		return (int)(p->next_ms - now);
 	p->next_ms = now + p->delay_ms;

@@ -29,6 +29,8 @@ struct agent_state {
 	int64_t numbers_ms; /* when numbers were last written */
 	bool peers_done; /* the trusted pool was seen to be as that plan says */
 	bool left_lead; /* for this maintenance */
+	int glusterd_pid; /* the one seen last, and since when */
+	int64_t glusterd_ms;
 	struct repair *repairs;
 	size_t repair_count;
 	/* pool */

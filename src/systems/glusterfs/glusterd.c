@@ -114,6 +114,7 @@ int glusterd_launch(const char *config_path, const char *address, pid_t *ret, st
 	if ((rc = mkdir_parents(GLUSTERD_RUN_DIR, 0755, err)) < 0 ||
 	    (rc = mkdir_parents("/var/lib/glusterd", 0755, err)) < 0 ||
 	    (rc = mkdir_parents("/var/log/glusterfs", 0755, err)) < 0 ||
+	    (rc = glusterd_forget_half_join(err)) < 0 ||
 	    (rc = file_write(config_path, config, strlen(config), 0644, err)) < 0)
 		return rc;
 	unlink(GLUSTERD_PID_FILE);
@@ -214,7 +215,7 @@ static void forget_if_dead(const char *path)
 		log_warn("cannot empty %s: %s", path, strerror(errno));
 }
 
-void glusterd_forget_dead(const char *volume, bool any_time)
+void glusterd_forget_dead(const char *volume)
 {
 	cleanup_free char *dir_path = xasprintf(GLUSTERD_RUN_DIR "/vols/%s", volume);
 	DIR *dir = opendir(dir_path);
@@ -223,12 +224,8 @@ void glusterd_forget_dead(const char *volume, bool any_time)
 	while (dir && (e = readdir(dir))) {
 		cleanup_free char *file = xasprintf("%s/%s", dir_path, e->d_name);
 
-		if (!str_has_suffix(e->d_name, ".pid"))
-			continue;
-		if (any_time)
+		if (str_has_suffix(e->d_name, ".pid"))
 			forget_if_dead(file);
-		else if (!process_is(pid_from(file), GLUSTERD_BRICK_FLAG))
-			unlink(file);
 	}
 	if (dir)
 		closedir(dir);

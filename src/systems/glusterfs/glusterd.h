@@ -14,6 +14,11 @@
 #define GLUSTERD_BRICK_FLAG                                                                        \
 	"--brick-name" /* on the command line of a brick process, before its path */
 
+/*
+ * Before it starts: half of a join that was cut short, with which it would never start, is put aside. Only
+ * where no volume has a brick on this machine.
+ */
+int glusterd_forget_half_join(struct error *err);
 /* Starts it, with a configuration file written at config_path. address: where alone it listens, or
  * NULL. */
 int glusterd_launch(const char *config_path, const char *address, pid_t *ret, struct error *err);
@@ -28,11 +33,8 @@ int glusterd_start(const char *config_path, bool start, struct glusterd_state *r
 int glusterd_brick_pid(const char *volume, const char *path);
 /* Neither gone nor a zombie, and running this program (argv[0] ends with it) or with this argument. */
 bool process_is(int pid, const char *word);
-/*
- * Pid files of brick processes that are gone, which glusterd may take for running ones, are removed; any_time: at
- * a moment when bricks may be starting, they are only emptied.
- */
-void glusterd_forget_dead(const char *volume, bool any_time);
+/* Pid files of brick processes that are gone, which glusterd may take for running ones, are emptied. */
+void glusterd_forget_dead(const char *volume);
 /* Entries of the brick's heal index, or -errno. */
 int64_t glusterd_brick_pending(const char *path);
 

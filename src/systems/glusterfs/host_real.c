@@ -243,7 +243,7 @@ static int real_volume_apply(struct node_host *h, const struct volume_step *step
 {
 	/* the storage pod does that for its own */
 	if (step->kind == STEP_START_FORCE && !real(h)->storage)
-		glusterd_forget_dead(step->volume, false);
+		glusterd_forget_dead(step->volume);
 	return cli_volume_apply(step, err);
 }
 

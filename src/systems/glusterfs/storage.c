@@ -160,7 +160,7 @@ static void forget_pids(const char *dir_path, bool all)
 		else if (e->d_type == DT_DIR && all)
 			forget_pids(path, true);
 		else if (e->d_type == DT_DIR)
-			glusterd_forget_dead(e->d_name, true);
+			glusterd_forget_dead(e->d_name);
 	}
 	if (dir)
 		closedir(dir);
