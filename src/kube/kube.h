@@ -19,6 +19,9 @@ struct kube;
 struct kube_selector {
 	const char *labels; /* "a=b,c in (d,e),!f", or NULL */
 	const char *fields; /* "metadata.name=x", or NULL */
+	/* Of a list: what the server has at hand will do. Else one of a kind that seldom changes takes it up to
+	 * 0.1 s, since it waits for a sign from etcd that nothing newer is there. */
+	bool recent;
 };
 
 enum kube_patch { KUBE_PATCH_MERGE, KUBE_PATCH_JSON, KUBE_PATCH_APPLY };

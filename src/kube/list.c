@@ -68,6 +68,7 @@ static void page_path(const struct list *l, struct buf *path)
 	snprintf(limit, sizeof(limit), "%d", l->limit);
 	url_query(path, "limit", l->limit ? limit : NULL);
 	url_query(path, "continue", l->token);
+	url_query(path, "resourceVersion", l->sel && l->sel->recent && !l->token ? "0" : NULL);
 }
 
 /* What stands beside the items; moves on to the next page. */

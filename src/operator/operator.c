@@ -31,24 +31,18 @@ void operator_done(struct operator* op)
 	op->memory = NULL;
 }
 
-/* What the system loop needs of these it reads live: the caches only tell it that something changed. */
-static void cut_to_metadata(json_t *object)
-{
-	json_object_del(object, "spec");
-	json_object_del(object, "status");
-}
-
 bool operator_mark(const struct kind *kind, const json_t *object)
 {
 	return kind == &KIND_PV && !pv_is_taken(object);
 }
 
-/* Keys of an object that no loop reads from a cache, whatever its kind. */
-static void cut_metadata(json_t *meta)
+/* Keys of an object that no loop reads from a cache. */
+static void cut_metadata(const struct kind *kind, json_t *meta)
 {
-	static const char *const unread[] = { "managedFields",	   "ownerReferences",
-					      "creationTimestamp", "generation",
-					      "generateName",	   "selfLink" };
+	static const char *const unread[] = { "managedFields", "ownerReferences",
+					      "creationTimestamp", "generateName", "selfLink" };
+	if (kind != &KIND_STORAGENODE)
+		json_object_del(meta, "generation");
 	for (size_t i = 0; i < ARRAY_SIZE(unread); i++)
 		json_object_del(meta, unread[i]);
 	json_object_del(jget(meta, "annotations"),
@@ -57,13 +51,15 @@ static void cut_metadata(json_t *meta)
 
 void operator_project(const struct kind *kind, json_t *object)
 {
-	cut_metadata(jget(object, "metadata"));
+	cut_metadata(kind, jget(object, "metadata"));
 	json_object_del(object, "kind");
 	json_object_del(object, "apiVersion");
-	if (kind == &KIND_STORAGENODE || kind == &KIND_STORAGESTATUS)
-		cut_to_metadata(object);
-	else if (kind == &KIND_PV)
+	if (kind == &KIND_STORAGESTATUS) { /* read live: the cache only tells that it changed */
+		json_object_del(object, "spec");
+		json_object_del(object, "status");
+	} else if (kind == &KIND_PV) {
 		json_object_del(jget(object, "spec", "csi"), "volumeAttributes");
-	else if (kind == &KIND_PVC || kind == &KIND_STORAGEPOOL)
+	} else if (kind == &KIND_PVC || kind == &KIND_STORAGEPOOL) {
 		json_object_del(jget(object, "status"), "conditions");
+	}
 }

@@ -13,6 +13,7 @@ struct part_item {
 	uint32_t len;
 	uint32_t parent; /* whose part it is in: its own index, or a smaller one */
 	bool pool;
+	int urgency; /* after parts_join, of the first of a part: the highest in it */
 };
 
 /* Something that connects: two that hash to the same are planned together, which is never wrong. */
@@ -109,14 +110,11 @@ static void connect_pool(struct parts *p, const json_t *pool)
 
 /* ---- keeping -------------------------------------------------------------------------------- */
 
-static void add(struct parts *p, json_t *object, bool pool)
+static void add(struct parts *p, const json_t *object, bool pool, int urgency)
 {
 	cleanup_with(buf_done) struct buf value = { 0 };
 	struct part_item *i;
 
-	json_object_del(jget(object, "metadata"), "managedFields");
-	json_object_del(jget(object, "metadata", "annotations"),
-			"kubectl.kubernetes.io/last-applied-configuration");
 	if (p->count == p->cap) {
 		p->cap = p->cap ? 2 * p->cap : 64;
 		p->items = xrealloc(p->items, p->cap * sizeof(*p->items));
@@ -125,22 +123,23 @@ static void add(struct parts *p, json_t *object, bool pool)
 	i = &p->items[p->count];
 	*i = (struct part_item){ .len = (uint32_t)value.len,
 				 .parent = (uint32_t)p->count,
-				 .pool = pool };
+				 .pool = pool,
+				 .urgency = urgency };
 	i->value = xmalloc(value.len + 1);
 	memcpy(i->value, value.data, value.len);
 	p->count++;
 }
 
-void parts_add_node(struct parts *p, json_t *node)
+void parts_add_node(struct parts *p, const json_t *node, int urgency)
 {
 	connect_node(p, node);
-	add(p, node, false);
+	add(p, node, false, urgency);
 }
 
-void parts_add_pool(struct parts *p, json_t *pool)
+void parts_add_pool(struct parts *p, const json_t *pool, int urgency)
 {
 	connect_pool(p, pool);
-	add(p, pool, true);
+	add(p, pool, true, urgency);
 }
 
 size_t parts_of(const struct parts *p, size_t item)
@@ -171,13 +170,21 @@ void parts_join(struct parts *p)
 	free(p->keys);
 	p->keys = NULL;
 	p->key_count = p->key_cap = 0;
-	for (size_t i = 0; i < p->count; i++)
+	for (size_t i = 0; i < p->count; i++) {
 		p->items[i].parent = (uint32_t)parts_of(p, i);
+		if (p->items[i].urgency > p->items[p->items[i].parent].urgency)
+			p->items[p->items[i].parent].urgency = p->items[i].urgency;
+	}
 }
 
 bool parts_is_pool(const struct parts *p, size_t item)
 {
 	return p->items[item].pool;
+}
+
+int parts_urgency(const struct parts *p, size_t part)
+{
+	return p->items[part].urgency;
 }
 
 json_t *parts_take(struct parts *p, size_t item)

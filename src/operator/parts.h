@@ -21,13 +21,15 @@ struct parts {
 
 void parts_init(struct parts *p, const char *deployment);
 void parts_done(struct parts *p);
-/* Keeps a copy; strips what nobody reads from the object. */
-void parts_add_node(struct parts *p, json_t *node);
-void parts_add_pool(struct parts *p, json_t *pool);
+/* Keeps a copy. */
+void parts_add_node(struct parts *p, const json_t *node, int urgency);
+void parts_add_pool(struct parts *p, const json_t *pool, int urgency);
 /* After the last was added: who belongs together. */
 void parts_join(struct parts *p);
 /* The part to which the item belongs: an item's index, the same for all of them and at most their own. */
 size_t parts_of(const struct parts *p, size_t item);
 bool parts_is_pool(const struct parts *p, size_t item);
+/* The highest of those with which its items were added. */
+int parts_urgency(const struct parts *p, size_t part);
 /* The object (new reference), once: it is kept no longer. */
 json_t *parts_take(struct parts *p, size_t item);

@@ -6,13 +6,19 @@
 #include "systems/glusterfs/plan.h"
 
 /*
- * One look at the whole deployment: what the API has (read live, since a stale view could give one
- * device to two pools), the plan that follows from it, and what came of carrying it out.
+ * One look at the whole deployment: what the API has, the plan that follows from it, and what came of
+ * carrying it out. Nodes are read from the cache, until a pool is to be written: since a stale view could
+ * give one device to two pools, that is only done in a look that has read them live. A look has its time,
+ * so that the next change is seen soon; what it leaves over is the next one's.
  */
 struct system {
 	struct reconcile *r;
 	struct operator* op;
 	int64_t epoch;
+	bool live; /* the nodes are read from the API itself */
+	bool wants_live; /* a pool is to be written, but they were not: look again so */
+	bool behind; /* the time was up before all had their turn */
+	json_t *changed; /* object: names of nodes and pools that have changed since their last turn */
 	json_t *status; /* the StorageStatus */
 	struct parts parts; /* the StorageNodes and StoragePools of this deployment */
 	long last_number; /* the highest of a pool's name, <deployment>-<n> */
@@ -32,9 +38,13 @@ struct system {
 	json_t *phases; /* object: each node's phase as it is stored; in `nodes` it is as we know better */
 	bool reported; /* some node's agent has */
 	json_t *renewals; /* object: StorageNode's name to when its agent renewed its lease */
-	json_t *problems; /* array of strings: what is wrong and what to do */
+	json_t *problems; /* array of strings: what is wrong and what to do; the first few by the alphabet */
+	size_t problem_count;
 };
 
+#define SYSTEM_PROBLEMS_MAX 4
+/* Whether a step that began then has had its time; the look is behind then. */
+bool system_time_is_up(struct system *s, int64_t began_ms);
 void system_problem(struct system *s, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* What of `wanted` (an object) differs from `have`, as a merge patch; NULL: nothing. New reference. */
@@ -54,14 +64,19 @@ void aside_is_over(json_t *conditions, int64_t generation, int64_t now_ms);
 void pools_say_aside(struct system *s);
 
 /* system_part.c: keeps what was read, and looks at one part after the other. */
-void part_add_node(struct system *s, json_t *node);
-void part_add_pool(struct system *s, json_t *pool);
+void part_add_node(struct system *s, const json_t *node);
+void part_add_pool(struct system *s, const json_t *pool);
 int parts_look(struct system *s);
 
 /* system_node.c: once for all; for a part before planning (adopting, machines, who is offline), and after it. */
 int nodes_begin(struct system *s);
 int nodes_prepare(struct system *s);
 int nodes_finish(struct system *s);
+/* 0: nothing has changed; then what agents report, and before all what a person wrote. */
+#define NODE_URGENCY_MAX 2
+int node_urgency(const struct system *s, const json_t *node);
+/* It has its turn in another look. */
+void node_pass_over(struct system *s, const json_t *node);
 int nodes_end(struct system *s);
 
 /* system_pool.c */
@@ -72,7 +87,8 @@ int pools_apply(struct system *s);
 json_t *pools_volumes(const struct system *s);
 
 /* system_status.c */
-int status_get(struct system *s);
+/* Where it was not listed, it is made; -errno where it is another type's. */
+int status_ensure(struct system *s);
 /* Once in a look, before its first write to a pool, with the version that was read: of two operators one fails. */
 int status_fence(struct system *s);
 int status_write(struct system *s);
@@ -102,6 +118,14 @@ struct node_memory {
 	int64_t sought_ms; /* when its machine was last not found; 0: never */
 	int64_t sought_generation;
 };
+/* The names of nodes and pools that have changed since they were last taken (object, new reference); noted by any thread. */
+void memory_note_changed(struct memory *m, const char *name);
+json_t *memory_take_changed(struct memory *m);
+/* Counts the looks that were behind: who comes first in the next one. */
+size_t memory_turn(const struct memory *m);
+/* What nodes_begin read, not before that time (new reference); NULL: nothing. */
+json_t *memory_renewals(const struct memory *m, int64_t since_ms);
+void memory_set_renewals(struct memory *m, json_t *renewals, int64_t now_ms);
 /* How many nodes' machines were not found in the last look. */
 int memory_lost(const struct memory *m);
 void memory_set_lost(struct memory *m, int count);

@@ -8,10 +8,12 @@
 
 #define ENSURE_AGAIN_MS 60000
 #define REMOVE_AGAIN_MS 500
+#define STALE_AGAIN_MS 1000
 #define SEEK_MAX 20 /* machines that are asked for again in a first look */
 #define SEEK_AGAIN_MS                                                                              \
 	500 /* times the number of machines that are not found: so many questions a second */
 #define NODE_LEASE_PREFIX "node-"
+#define RENEWALS_EVERY_MS 5000 /* of what is renewed each 10 s and missed after 40 s */
 
 /* ---- before planning --------------------------------------------------------------------------- */
 
@@ -47,10 +49,18 @@ static int note_renewal(json_t *lease, void *userdata)
 /* An agent that has nothing new to report still renews its own lease, node-<name>: one list for all of them. */
 int nodes_begin(struct system *s)
 {
+	int64_t now = clock_mono_ms(s->r->clock);
+	int rc;
+
+	s->renewals = memory_renewals(s->op->memory, now - RENEWALS_EVERY_MS);
+	if (s->renewals || !s->reported)
+		return 0;
 	s->renewals = json_object();
-	return s->reported ? kube_list_each(s->r->kube, &KIND_LEASE, s->op->ns, NULL, note_renewal,
-					    s->renewals, NULL, &s->r->error)
-			   : 0;
+	rc = kube_list_each(s->r->kube, &KIND_LEASE, s->op->ns, NULL, note_renewal, s->renewals,
+			    NULL, &s->r->error);
+	if (rc == 0)
+		memory_set_renewals(s->op->memory, s->renewals, now);
+	return rc;
 }
 
 /* NULL: nothing heard. */
@@ -521,9 +531,8 @@ static int finish_node(struct system *s, json_t *node)
 	}
 	if (rc < 0)
 		return rc == -ENOENT ? 0 : rc;
-	if (object_deleting(node))
-		return end_node(s, node);
-	ensure_agent(s, node);
+	if (!object_deleting(node))
+		ensure_agent(s, node);
 	return 0;
 }
 
@@ -548,10 +557,8 @@ static int mark_ambiguous(struct system *s)
 }
 
 /* What is wrong with one node alone stays with it. */
-static int finish_or_say(struct system *s, json_t *node)
+static int or_say(struct system *s, const json_t *node, int rc)
 {
-	int rc = finish_node(s, node);
-
 	if (rc == 0 || !op_is_of_object(rc))
 		return rc;
 	system_problem(s, "node %s: %s", object_name(node), error_text(&s->r->error, rc));
@@ -561,16 +568,93 @@ static int finish_or_say(struct system *s, json_t *node)
 	return 0;
 }
 
-int nodes_finish(struct system *s)
+void node_pass_over(struct system *s, const json_t *node)
+{
+	s->lost += !jstr(node, "status", "nodeName");
+}
+
+int node_urgency(const struct system *s, const json_t *node)
+{
+	if (jint(node, "status", "observedGeneration") != jint(node, "metadata", "generation"))
+		return NODE_URGENCY_MAX;
+	return jget(s->changed, object_name(node)) != NULL;
+}
+
+/* The most urgent first; those that are equally so take turns in coming next. */
+static void order_nodes(const struct system *s, json_t **ret)
+{
+	size_t count = json_array_size(s->nodes), k = 0;
+
+	for (int urgency = NODE_URGENCY_MAX; urgency >= 0; urgency--)
+		for (size_t i = 0; i < count; i++) {
+			json_t *node =
+				json_array_get(s->nodes, (memory_turn(s->op->memory) + i) % count);
+
+			if (node_urgency(s, node) == urgency)
+				ret[k++] = node;
+		}
+}
+
+/*
+ * What comes when the time is up keeps its status until the next look; so does what somebody else has written
+ * since. *ret_whole: none did.
+ */
+static int finish_in_time(struct system *s, bool *ret_whole)
+{
+	size_t count = json_array_size(s->nodes);
+	cleanup_free json_t **order = xcalloc(count + 1, sizeof(*order));
+	int64_t began = clock_mono_ms(s->r->clock);
+	int rc = 0;
+
+	*ret_whole = true;
+	order_nodes(s, order);
+	for (size_t i = 0; rc == 0 && i < count; i++) {
+		if (i > 0 && system_time_is_up(s, began)) {
+			node_pass_over(s, order[i]);
+			*ret_whole = false;
+			continue;
+		}
+		rc = or_say(s, order[i], finish_node(s, order[i]));
+		if (rc == 0)
+			json_object_del(s->changed, object_name(order[i]));
+		if (rc == -ESTALE) {
+			s->r->error = ERROR_INIT;
+			s->r->again_ms = STALE_AGAIN_MS; /* or when the change is seen */
+			*ret_whole = false;
+			rc = 0;
+		}
+	}
+	return rc;
+}
+
+/* Only when all others have it in their plans: when its object is gone, they alone say that it is to leave them. */
+static int end_nodes(struct system *s)
 {
 	size_t i;
 	json_t *node;
 	int rc = 0;
 
-	for (i = 0; rc == 0 && i < json_array_size(s->nodes); i++) {
-		node = json_array_get(s->nodes, i);
-		rc = finish_or_say(s, node);
+	json_array_foreach (s->nodes, i, node) {
+		if (rc == 0 && object_deleting(node))
+			rc = or_say(s, node, end_node(s, node));
+		if (rc == -ESTALE) {
+			s->r->error = ERROR_INIT;
+			s->r->again_ms = STALE_AGAIN_MS;
+			rc = 0;
+		}
 	}
+	return rc;
+}
+
+int nodes_finish(struct system *s)
+{
+	size_t i;
+	json_t *node;
+	bool whole;
+	int rc = finish_in_time(s, &whole);
+
+	if (rc == 0 && whole)
+		rc = end_nodes(s);
 	json_array_foreach (s->nodes, i, node) {
 		const char *phase = jstr(node, "status", "phase");
 		if (streq(phase, "Offline") || streq(phase, "Degraded") || streq(phase, "Emptying"))

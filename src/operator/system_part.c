@@ -4,10 +4,10 @@
 
 /* ---- what was read -------------------------------------------------------------------------- */
 
-void part_add_node(struct system *s, json_t *node)
+void part_add_node(struct system *s, const json_t *node)
 {
 	s->reported = s->reported || jstr(node, "status", "agent", "heartbeat");
-	parts_add_node(&s->parts, node);
+	parts_add_node(&s->parts, node, node_urgency(s, node));
 }
 
 static void note_number(struct system *s, const json_t *pool)
@@ -19,10 +19,10 @@ static void note_number(struct system *s, const json_t *pool)
 		s->last_number = number;
 }
 
-void part_add_pool(struct system *s, json_t *pool)
+void part_add_pool(struct system *s, const json_t *pool)
 {
 	note_number(s, pool);
-	parts_add_pool(&s->parts, pool);
+	parts_add_pool(&s->parts, pool, jget(s->changed, object_name(pool)) != NULL);
 }
 
 /* ---- what is left of a part ----------------------------------------------------------------- */
@@ -35,36 +35,61 @@ static void keep(json_t *brief, const json_t *object, const char *section, const
 		jset(brief, json_incref(value), section, field);
 }
 
-/* Of a node, what the StorageStatus is made from. */
-static json_t *brief_node(const json_t *node)
+/* Many are alike, and all of them are in memory together: the same value is there once. */
+static json_t *share(json_t *shared, json_t *value /* stolen */)
 {
-	const char *cluster = jstr(node, "status", "plan", "cluster");
-	json_t *brief = json_object();
+	cleanup_free char *text = json_dumps(value, 0);
+	json_t *same = json_object_get(shared, text);
+
+	if (!same)
+		json_object_set(shared, text, same = value);
+	json_incref(same);
+	json_decref(value);
+	return same;
+}
+
+/* Of a node, what the StorageStatus is made from. */
+static json_t *brief_node(json_t *shared, const json_t *node)
+{
+	json_t *brief = json_object(),
+	       *status = json_pack("{s:s*, s:{s:s*}}", "phase", jstr(node, "status", "phase"),
+				   "plan", "cluster", jstr(node, "status", "plan", "cluster"));
 
 	keep(brief, node, "metadata", "name");
-	keep(brief, node, "status", "phase");
-	if (cluster)
-		jset(brief, json_string(cluster), "status", "plan", "cluster");
+	json_object_set_new(brief, "status", share(shared, status));
 	return brief;
 }
 
-static json_t *brief_pool(const json_t *pool)
+/* How many of a pool's bricks are on nodes that are there and not silent; these are of its part. */
+static int count_heard(const struct system *s, const json_t *pool)
+{
+	size_t i, k;
+	json_t *b, *node;
+	int count = 0;
+
+	json_array_foreach (jget(pool, "spec", "bricks"), i, b)
+		json_array_foreach (s->nodes, k, node)
+			count += streq(object_name(node), jstr(b, "node")) &&
+				 !streq(jstr(node, "status", "phase"), "Offline");
+	return count;
+}
+
+static json_t *brief_pool(const struct system *s, json_t *shared, const json_t *pool)
 {
 	static const char *const fields[][2] = {
 		{ "metadata", "name" },	       { "metadata", "deletionTimestamp" },
-		{ "spec", "cluster" },	       { "spec", "volumeType" },
 		{ "status", "phase" },	       { "status", "message" },
 		{ "status", "capacityBytes" }, { "status", "usedBytes" },
 		{ "status", "healPending" },
 	};
-	json_t *brief = json_object(), *bricks = json_array(), *b;
-	size_t i;
+	json_t *brief = json_object(),
+	       *spec = json_pack("{s:s*, s:s*}", "cluster", jstr(pool, "spec", "cluster"),
+				 "volumeType", jstr(pool, "spec", "volumeType"));
 
-	for (i = 0; i < ARRAY_SIZE(fields); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
 		keep(brief, pool, fields[i][0], fields[i][1]);
-	json_array_foreach (jget(pool, "spec", "bricks"), i, b)
-		json_array_append_new(bricks, json_pack("{s:s*}", "node", jstr(b, "node")));
-	jset(brief, bricks, "spec", "bricks");
+	json_object_set_new(brief, "spec", share(shared, spec));
+	jset(brief, json_integer(count_heard(s, pool)), "heard");
 	return brief;
 }
 
@@ -98,16 +123,16 @@ static void part_load(struct system *s, size_t part)
 					      parts_take(&s->parts, i));
 }
 
-static void part_unload(struct system *s, json_t *nodes, json_t *pools)
+static void part_unload(struct system *s, json_t *nodes, json_t *pools, json_t *shared)
 {
 	size_t i;
 	json_t *o;
 
 	json_array_foreach (s->nodes, i, o)
-		json_array_append_new(nodes, brief_node(o));
+		json_array_append_new(nodes, brief_node(shared, o));
 	json_array_foreach (s->pools, i, o) {
 		note_number(s, o); /* one may be new */
-		json_array_append_new(pools, brief_pool(o));
+		json_array_append_new(pools, brief_pool(s, shared, o));
 	}
 	json_decref(s->nodes);
 	json_decref(s->pools);
@@ -116,16 +141,31 @@ static void part_unload(struct system *s, json_t *nodes, json_t *pools)
 	s->plan = (struct plan_output){ 0 };
 }
 
+static int part_pass_over(struct system *s)
+{
+	size_t i;
+	json_t *node;
+
+	json_array_foreach (s->nodes, i, node)
+		node_pass_over(s, node);
+	return 0;
+}
+
 static int part_look(struct system *s)
 {
 	int (*const steps[])(struct system *) = { nodes_set_aside, nodes_prepare, make_plan,
 						  pools_apply, nodes_finish };
+	json_t *pool;
+	size_t i;
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < ARRAY_SIZE(steps); i++)
+	for (i = 0; rc == 0 && i < ARRAY_SIZE(steps); i++)
 		rc = steps[i](s);
 	if (rc == 0)
 		status_findings(s);
+	json_array_foreach (s->pools, i, pool)
+		if (rc == 0)
+			json_object_del(s->changed, object_name(pool));
 	return rc;
 }
 
@@ -152,18 +192,35 @@ static json_t *sorted(json_t *objects /* stolen */)
 	return result;
 }
 
+/* The most urgent first; those that are equally so take turns in coming next. Gives their number. */
+static size_t order_parts(const struct system *s, size_t *ret)
+{
+	size_t count = 0, all = s->parts.count, first = all ? memory_turn(s->op->memory) % all : 0;
+
+	for (int urgency = NODE_URGENCY_MAX; urgency >= 0; urgency--)
+		for (size_t k = 0; k < all; k++) {
+			size_t i = (first + k) % all;
+
+			if (parts_of(&s->parts, i) == i && parts_urgency(&s->parts, i) == urgency)
+				ret[count++] = i;
+		}
+	return count;
+}
+
 int parts_look(struct system *s)
 {
 	json_t *nodes = json_array(), *pools = json_array();
+	cleanup_json json_t *shared = json_object();
+	int64_t began = clock_mono_ms(s->r->clock);
 	int rc = 0;
 
 	parts_join(&s->parts);
-	for (size_t i = 0; rc == 0 && i < s->parts.count; i++) {
-		if (parts_of(&s->parts, i) != i)
-			continue;
-		part_load(s, i);
-		rc = part_look(s);
-		part_unload(s, nodes, pools);
+	cleanup_free size_t *order = xcalloc(s->parts.count + 1, sizeof(*order));
+	size_t count = order_parts(s, order);
+	for (size_t i = 0; rc == 0 && i < count; i++) {
+		part_load(s, order[i]);
+		rc = i > 0 && system_time_is_up(s, began) ? part_pass_over(s) : part_look(s);
+		part_unload(s, nodes, pools, shared);
 	}
 	s->nodes = sorted(nodes);
 	s->pools = sorted(pools);

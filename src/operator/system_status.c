@@ -18,11 +18,9 @@ static int create_status(struct system *s)
 	return kube_create(s->r->kube, &KIND_STORAGESTATUS, o, &s->status, &s->r->error);
 }
 
-int status_get(struct system *s)
+int status_ensure(struct system *s)
 {
-	int rc = op_get_live(s->r, &KIND_STORAGESTATUS, s->op->ns, s->op->deployment, &s->status);
-	if (rc == 1)
-		rc = create_status(s);
+	int rc = s->status ? 0 : create_status(s);
 	if (rc < 0)
 		return rc;
 	if (!streq(jstr(s->status, "spec", "type"), s->op->type)) {
@@ -54,6 +52,10 @@ int status_fence(struct system *s)
 {
 	if (s->fenced)
 		return 0;
+	if (!s->live) {
+		s->wants_live = true;
+		return error_set(&s->r->error, EAGAIN, "the nodes are read again first");
+	}
 	const char *last = object_annotation(s->status, QM_ANNOTATION_FENCE);
 	const char *dot = last ? strchr(last, '.') : NULL;
 	long long count = dot ? strtoll(dot + 1, NULL, 10) : 0;
@@ -99,44 +101,27 @@ static json_t *clusters(const struct system *s)
 	return list;
 }
 
-/* object: the nodes that are there and not silent. */
-static json_t *heard_nodes(const struct system *s)
-{
-	json_t *heard = json_object(), *n;
-	size_t i;
-	json_array_foreach (s->nodes, i, n)
-		if (!streq(jstr(n, "status", "phase"), "Offline"))
-			json_object_set_new(heard, object_name(n), json_true());
-	return heard;
-}
-
 /*
  * What a pool says of itself was written by one of its nodes. When too many of them have fallen
  * silent for it to serve, nobody is left to say so.
  */
-static bool enough_are_heard(const struct system *s, const json_t *pool, const json_t *heard)
+static bool enough_are_heard(const struct system *s, const json_t *pool)
 {
 	struct volume_type type = { .bricks = 1 };
 	const char *text = jstr(pool, "spec", "volumeType");
-	const json_t *bricks = jget(pool, "spec", "bricks");
-	int count = 0;
-	size_t i;
-	json_t *b;
 
 	volume_type_parse(text ? text : s->op->volume_type, &type, NULL);
-	json_array_foreach (bricks, i, b)
-		count += jbool(heard, jstr(b, "node"));
-	return count >= (type.layout == LAYOUT_DISPERSE ? type.data : type.bricks / 2 + 1);
+	return jint(pool, "heard") >=
+	       (type.layout == LAYOUT_DISPERSE ? type.data : type.bricks / 2 + 1);
 }
 
 static int serving(const struct system *s)
 {
-	cleanup_json json_t *heard = heard_nodes(s);
 	int count = 0;
 	size_t i;
 	json_t *p;
 	json_array_foreach (s->pools, i, p)
-		count += pool_serves(p) && enough_are_heard(s, p, heard);
+		count += pool_serves(p) && enough_are_heard(s, p);
 	return count;
 }
 
@@ -181,12 +166,12 @@ void status_findings(struct system *s)
 static char *problems_text(const struct system *s)
 {
 	struct buf text = { 0 };
-	size_t count = json_array_size(s->problems), shown = count > 4 ? 3 : count;
+	size_t kept = json_array_size(s->problems), shown = s->problem_count > kept ? 3 : kept;
 	for (size_t i = 0; i < shown; i++)
 		buf_printf(&text, "%s%s", i ? "; " : "",
 			   json_string_value(json_array_get(s->problems, i)));
-	if (shown < count)
-		buf_printf(&text, "; and %zu more", count - shown);
+	if (shown < s->problem_count)
+		buf_printf(&text, "; and %zu more", s->problem_count - shown);
 	return buf_take(&text);
 }
 
@@ -213,7 +198,7 @@ static json_t *conditions(struct system *s, int serves, char **ret_message)
 	int64_t generation = jint(s->status, "metadata", "generation"),
 		now = clock_wall_ms(s->r->clock);
 	cleanup_free char *wrong = problems_text(s);
-	bool degraded = json_array_size(s->problems) > 0;
+	bool degraded = s->problem_count > 0;
 	char *message =
 		serves ? xasprintf("%d of %zu pools serve", serves, json_array_size(s->pools))
 		       : offline_text(s);

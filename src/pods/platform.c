@@ -61,40 +61,50 @@ static char *selector_text(const json_t *selector)
 	return buf_take(&text);
 }
 
-static int several(const json_t *nodes, const char *selector, struct error *err)
-{
-	struct buf names cleanup_with(buf_done) = { 0 };
-	const json_t *node;
-	size_t i;
+struct found {
+	size_t count;
+	struct buf names; /* of the first four */
+};
 
-	json_array_foreach (nodes, i, node)
-		if (i < 4)
-			buf_printf(&names, "%s%s", i ? ", " : "", object_name(node));
+static int find(json_t *node, void *userdata)
+{
+	struct found *f = userdata;
+
+	if (f->count < 4)
+		buf_printf(&f->names, "%s%s", f->count ? ", " : "", object_name(node));
+	f->count++;
+	return 0;
+}
+
+static int several(const struct found *f, const char *selector, struct error *err)
+{
 	return error_set(err, ENOTUNIQ,
 			 "spec.nodeSelector (%s) matches %zu machines (%s%s), but must match "
 			 "exactly one; kubernetes.io/hostname names one",
-			 *selector ? selector : "empty", json_array_size(nodes), names.data,
-			 json_array_size(nodes) > 4 ? ", …" : "");
+			 *selector ? selector : "empty", f->count, f->names.data,
+			 f->count > 4 ? ", …" : "");
 }
 
 static int machine(struct platform *p, const json_t *node, char **ret, struct error *err)
 {
 	cleanup_free char *labels = selector_text(jget(node, "spec", "nodeSelector"));
-	struct kube_selector selector = { .labels = *labels ? labels : NULL };
-	cleanup_json json_t *nodes = NULL;
-	int rc = kube_list(pods(p)->options.kube, &KIND_NODE, NULL, &selector, &nodes, NULL, err);
+	/* machines seldom change, and one that goes is noticed when its agent is run */
+	struct kube_selector selector = { .labels = *labels ? labels : NULL, .recent = true };
+	struct found f = { 0 };
+	int rc = kube_list_each(pods(p)->options.kube, &KIND_NODE, NULL, &selector, find, &f, NULL,
+				err);
 
-	if (rc < 0)
-		return rc;
-	if (json_array_size(nodes) == 0)
-		return error_set(err, ENOENT,
-				 "spec.nodeSelector (%s) matches no machine; compare it with: "
-				 "kubectl get nodes --show-labels",
-				 labels);
-	if (json_array_size(nodes) > 1)
-		return several(nodes, labels, err);
-	*ret = xstrdup(object_name(json_array_get(nodes, 0)));
-	return 0;
+	if (rc == 0 && f.count == 0)
+		rc = error_set(err, ENOENT,
+			       "spec.nodeSelector (%s) matches no machine; compare it with: "
+			       "kubectl get nodes --show-labels",
+			       labels);
+	else if (rc == 0 && f.count > 1)
+		rc = several(&f, labels, err);
+	else if (rc == 0)
+		*ret = buf_take(&f.names);
+	buf_done(&f.names);
+	return rc;
 }
 
 /* Bricks are on one machine; another that has taken its name has none of them. */
@@ -130,24 +140,21 @@ static bool is_up(const json_t *deployment)
 		       jint(deployment, "status", "updatedReplicas");
 }
 
+static int stop_where_down(json_t *deployment, void *but)
+{
+	return !streq(object_name(deployment), but) && !is_up(deployment);
+}
+
 /* 1: all other storage pods of the deployment run; 0: one does not. */
 static int others_are_up(struct pods *p, const char *but, struct error *err)
 {
 	cleanup_free char *labels = xasprintf(QM_LABEL_DEPLOYMENT "=%s," WORKLOAD_ROLE "=storage",
 					      p->options.settings.deployment);
 	struct kube_selector selector = { .labels = labels };
-	cleanup_json json_t *all = NULL;
-	const json_t *d;
-	size_t i;
-	int rc = kube_list(p->options.kube, &KIND_DEPLOYMENT, p->options.ns, &selector, &all, NULL,
-			   err);
+	int rc = kube_list_each(p->options.kube, &KIND_DEPLOYMENT, p->options.ns, &selector,
+				stop_where_down, (void *)but, NULL, err);
 
-	if (rc < 0)
-		return rc;
-	json_array_foreach (all, i, d)
-		if (!streq(object_name(d), but) && !is_up(d))
-			return 0;
-	return 1;
+	return rc < 0 ? rc : rc == 0;
 }
 
 /* What differs is replaced whole; the version that was read is the precondition. */

@@ -23,6 +23,7 @@ static void must(int rc, const struct error *err)
 /* > 0: this write is to fail after it took effect; < 0: instead of it. */
 static int fault(struct fixture *f)
 {
+	f->now_ms += f->write_ms;
 	if (++f->writes != f->fail_at)
 		return 0;
 	f->failed = true;
@@ -63,6 +64,7 @@ static int f_list(struct kube *k, const struct kind *kind, const char *ns,
 		  const struct kube_selector *sel, json_t **ret, char **ret_version,
 		  struct error *err)
 {
+	F(k)->node_lists += kind == &KIND_STORAGENODE;
 	return kube_list(F(k)->api, kind, ns, sel, ret, ret_version, err);
 }
 
@@ -110,11 +112,16 @@ static const struct kube_ops faulty_ops = {
 	.remove = f_remove,
 };
 
-/* ---- the cache: never stale here, that is the simulation's business ------------------------------ */
+/* ---- the cache: stale only where a test says so, the rest is the simulation's business ----------- */
+
+static struct fixture *of_reader(struct reader *r)
+{
+	return (struct fixture *)((char *)r - offsetof(struct fixture, reader));
+}
 
 static struct kube *api_of(struct reader *r)
 {
-	return ((struct fixture *)((char *)r - offsetof(struct fixture, reader)))->api;
+	return of_reader(r)->api;
 }
 
 static json_t *read_get(struct reader *r, const struct kind *kind, const char *ns, const char *name)
@@ -133,7 +140,10 @@ static int read_each(struct reader *r, const struct kind *kind, const char *ns,
 	size_t i;
 	json_t *o;
 	int rc = 0;
-	kube_list(api_of(r), kind, ns, NULL, &all, NULL, NULL);
+	if (kind == &KIND_STORAGENODE && of_reader(r)->stale_nodes)
+		all = json_deep_copy(of_reader(r)->stale_nodes);
+	else
+		kube_list(api_of(r), kind, ns, NULL, &all, NULL, NULL);
 	json_array_foreach (all, i, o) {
 		operator_project(kind, o);
 		if (rc == 0)
@@ -162,8 +172,7 @@ static void read_learned(struct reader *r, const struct kind *kind, const json_t
 {
 }
 
-static const struct reader_ops reader_ops = { read_get, read_each, read_each_marked,
-						     read_learned };
+static const struct reader_ops reader_ops = { read_get, read_each, read_each_marked, read_learned };
 
 /* ---- workers and platform ------------------------------------------------------------------------ */
 
@@ -258,8 +267,8 @@ static int p_remove(struct platform *p, const json_t *node, struct error *err)
 }
 
 static const struct platform_ops platform_ops = { .machine = p_machine,
-						   .agent_ensure = p_ensure,
-						   .agent_remove = p_remove };
+						  .agent_ensure = p_ensure,
+						  .agent_remove = p_remove };
 
 /* ---- agents -------------------------------------------------------------------------------------- */
 
@@ -321,7 +330,7 @@ static void act_pool(struct fixture *f, const json_t *pool)
 			   KUBE_PATCH_MERGE, status, NULL, NULL);
 }
 
-static void agents_act(struct fixture *f)
+void agents_act(struct fixture *f)
 {
 	cleanup_json json_t *nodes = NULL, *pools = NULL;
 	size_t i;
@@ -372,6 +381,14 @@ static void reconcile_all(struct fixture *f, const struct controller *c, const s
 	for (i = 0; i < f->seen.count; i++)
 		if ((strchr(f->seen.items[i], '/') != NULL) == kind->namespaced)
 			reconcile(f, c, f->seen.items[i]);
+}
+
+int look(struct fixture *f)
+{
+	cleanup_free char *system = system_key(&f->op);
+
+	reconcile(f, &SYSTEM_CONTROLLER, system);
+	return f->r.again_ms;
 }
 
 void settle(struct fixture *f)
@@ -452,6 +469,7 @@ void fixture_free(struct fixture *f)
 	store_close(f->store);
 	json_decref(f->volumes);
 	json_decref(f->agents);
+	json_decref(f->stale_nodes);
 	strv_done(&f->seen);
 	free(f);
 }

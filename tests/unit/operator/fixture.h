@@ -31,6 +31,9 @@ struct fixture {
 	int fail_at, writes; /* the write that fails, counted from 1; 0: none */
 	bool fail_after;
 	bool failed;
+	int64_t write_ms; /* what a write takes */
+	int node_lists; /* of all StorageNodes, from the API itself */
+	json_t *stale_nodes; /* array: what the cache has of them; NULL: what the API has */
 	const char *refused; /* name of an object that the API refuses to write; NULL: none */
 	json_t *volumes; /* object: pool to object of names: the directories */
 	int worker_rc; /* what workers answer */
@@ -46,6 +49,10 @@ void fixture_free(struct fixture *f);
 void fixture_restart(struct fixture *f);
 /* Operator and agents, until nothing changes any more. */
 void settle(struct fixture *f);
+/* One of the operator's looks at the system: when it is to be called again. */
+int look(struct fixture *f);
+/* What agents do of what they are told. */
+void agents_act(struct fixture *f);
 
 void add_node(struct fixture *f, const char *name, int zone, int devices);
 void add_nodes(struct fixture *f, int count, int devices);
