@@ -17,8 +17,6 @@
 #define REPAIR_FIRST_MS                                                                            \
 	2000 /* a brick that was removed from its volume ends a moment before that is told here */
 #define REPAIR_MAX_MS 60000
-/* a glusterd that has just started starts its bricks by itself, as soon as it has met one peer */
-#define SETTLE_MS 10000
 #define SETTLE_SPREAD_MS                                                                           \
 	5000 /* later on some nodes: transactions that collide can leave locks behind */
 
@@ -98,7 +96,19 @@ static void note_glusterd(struct looking *l, int pid)
 	if (pid == s->glusterd_pid)
 		return;
 	s->glusterd_pid = pid;
+	pthread_mutex_lock(&s->lock);
 	s->glusterd_ms = clock_mono_ms(l->r->clock);
+	pthread_mutex_unlock(&s->lock);
+}
+
+int64_t agent_glusterd_age_ms(struct agent *a, const struct clock *clock)
+{
+	int64_t since;
+
+	pthread_mutex_lock(&a->state->lock);
+	since = a->state->glusterd_ms;
+	pthread_mutex_unlock(&a->state->lock);
+	return clock_mono_ms(clock) - since;
 }
 
 /* How long bricks are still left to a glusterd that has just started. */
@@ -109,8 +119,8 @@ static int settling_ms(struct looking *l)
 
 	for (const char *p = l->agent->node; *p; p++)
 		spread = spread * 31 + (unsigned char)*p;
-	left = l->agent->state->glusterd_ms + SETTLE_MS + spread % SETTLE_SPREAD_MS -
-	       clock_mono_ms(l->r->clock);
+	left = GLUSTERD_SETTLE_MS + spread % SETTLE_SPREAD_MS -
+	       agent_glusterd_age_ms(l->agent, l->r->clock);
 	return left > 0 ? (int)left : 0;
 }
 

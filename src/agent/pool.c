@@ -13,6 +13,7 @@
 #define IDLE_MS                                                                                    \
 	300000 /* all is well; what changes is reported by the nodes, and brings us here at once */
 #define WAIT_MS 5000 /* something is awaited, or healing */
+#define SETTLE_AGAIN_MS 500
 #define NEXT_MS 1 /* a step was done: look again at once */
 #define HEAL_EVERY_MS 10000
 #define NUMBERS_EVERY_MS 30000
@@ -399,6 +400,32 @@ static int converge(struct pool_work *w)
 	return 0;
 }
 
+/*
+ * While the peers of a glusterd that has just started are still connecting, a transaction may lock the volume on one
+ * that it then does not unlock, for three minutes. Asking for the peers is none.
+ */
+static bool peers_connecting(struct pool_work *w)
+{
+	struct node_host *h = w->agent->host;
+	const char *self = jstr(w->node, "status", "plan", "address");
+	struct gluster_peers peers cleanup_with(gluster_peers_done) = { 0 };
+	const json_t *v;
+	size_t i;
+
+	if (agent_glusterd_age_ms(w->agent, w->r->clock) >= GLUSTERD_SETTLE_MS ||
+	    h->ops->peers(h, &peers, NULL) < 0)
+		return false;
+	json_array_foreach (jget(w->node, "status", "plan", "peers"), i, v) {
+		const char *address = json_string_value(v);
+		const struct gluster_peer *p = gluster_peer_find(&peers, address);
+
+		if (!streq(address, self) &&
+		    !(p && p->connected && p->state == GLUSTER_PEER_BEFRIENDED))
+			return true;
+	}
+	return false;
+}
+
 static int pool_reconcile(struct reconcile *r, const char *key)
 {
 	struct agent *a = r->app;
@@ -426,6 +453,10 @@ static int pool_reconcile(struct reconcile *r, const char *key)
 	w.pool = pool;
 	if (nothing_new(&w))
 		return 0;
+	if (peers_connecting(&w)) {
+		r->again_ms = SETTLE_AGAIN_MS;
+		return 0;
+	}
 	rc = converge(&w);
 	work_done(&w);
 	return rc;

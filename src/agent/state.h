@@ -52,6 +52,10 @@ json_t *agent_node(struct reconcile *r);
 /* The deployment and cluster whose lease decides who leads. */
 const char *agent_deployment(const json_t *node);
 bool agent_leads(struct agent *a, const json_t *node);
+/* How long the glusterd that runs here has been seen. */
+int64_t agent_glusterd_age_ms(struct agent *a, const struct clock *clock);
+#define GLUSTERD_SETTLE_MS                                                                         \
+	10000 /* one that has just started meets its peers, and then starts its bricks by itself */
 /* Merge patch of part of an object's status (stolen). */
 int agent_patch_status(struct reconcile *r, const struct kind *kind, const char *ns,
 		       const char *name, json_t *status);
