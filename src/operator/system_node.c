@@ -316,6 +316,38 @@ static size_t count_leaving(const struct verdict *v)
 	return count;
 }
 
+static const json_t *pool_of(const struct system *s, const char *name)
+{
+	size_t i;
+	json_t *p;
+	json_array_foreach (s->pools, i, p)
+		if (streq(object_name(p), name))
+			return p;
+	return NULL;
+}
+
+/* What is waited for, and what the first pool that is not done says of it. */
+static char *moving_text(const struct verdict *v)
+{
+	size_t i;
+	json_t *b;
+
+	json_array_foreach (jget(v->plan, "bricks"), i, b) {
+		const json_t *pool = is_leaving(v, b) ? pool_of(v->s, jstr(b, "pool")) : NULL;
+		const char *message = jstr(pool, "status", "message");
+
+		if (!object_deleting(pool) && !(message && *message))
+			continue;
+		return xasprintf("%s pool %s%s%s",
+				 object_deleting(pool) ? "it waits for the end of"
+						       : "its data is being copied elsewhere by",
+				 object_name(pool), message && *message ? ": " : "",
+				 message ? message : "");
+	}
+	return xstrdup("its data is being copied elsewhere; the device is free when all copies are "
+		       "whole");
+}
+
 /*
  * Emptied: what is to leave the node has left. There from the first time that something is to; it
  * takes nothing from the node's being well, since a person has asked for it.
@@ -324,7 +356,7 @@ static void judge_emptied(struct verdict *v)
 {
 	static const char *const held[] = { "Held", NULL };
 	cleanup_free char *why = findings_text(v->s, object_name(v->node), held);
-	cleanup_free char *text = why ? held_text(v, why) : NULL;
+	cleanup_free char *text = why ? held_text(v, why) : NULL, *moving = moving_text(v);
 	size_t leaving = count_leaving(v);
 
 	if (!leaving && !object_deleting(v->node) && !condition_get(v->conditions, "Emptied"))
@@ -334,8 +366,7 @@ static void judge_emptied(struct verdict *v)
 	condition_set(v->conditions, "Emptied", !leaving, reason,
 		      !leaving ? "nothing waits to leave"
 		      : text   ? text
-			       : "its data is being copied elsewhere; the device is free when all "
-				 "copies are whole",
+			       : moving,
 		      jint(v->node, "metadata", "generation"), clock_wall_ms(v->s->r->clock));
 	if (streq(reason, "Held") && !was_held)
 		event_record(v->s->r->kube, &KIND_STORAGENODE, v->node, "quartermaster", true,
@@ -389,16 +420,6 @@ static json_t *for_platform(const json_t *node)
 	if (address && json_array_size(ips))
 		json_array_set_new(ips, 0, json_string(address));
 	return copy;
-}
-
-static const json_t *pool_of(const struct system *s, const char *name)
-{
-	size_t i;
-	json_t *p;
-	json_array_foreach (s->pools, i, p)
-		if (streq(object_name(p), name))
-			return p;
-	return NULL;
 }
 
 static bool pool_is_whole(const json_t *pool)

@@ -402,6 +402,29 @@ static void last_nodes_can_go(void **state)
 	fixture_free(f);
 }
 
+static void leaving_node_says_what_its_pool_waits_for(void **state)
+{
+	struct fixture *f = fixture_online();
+	cleanup_json json_t *stuck =
+		json_pack("{s:{s:s}}", "status", "message", "gluster: a peer is down");
+
+	f->agents_silent = true; /* the pool is to be deleted, and nobody does it */
+	for (int i = 1; i <= 3; i++) {
+		cleanup_free char *name = xasprintf("n%d", i);
+		discard(f, &KIND_STORAGENODE, name);
+	}
+	look(f);
+	kube_patch(f->api, &KIND_STORAGEPOOL, "default", "gold-1", "status", KUBE_PATCH_MERGE,
+		   stuck, NULL, NULL);
+	look(f);
+	look(f);
+	cleanup_json json_t *n1 = get(f, &KIND_STORAGENODE, "n1");
+	const json_t *c = condition_get(jget(n1, "status", "conditions"), "Emptied");
+	assert_string_equal(jstr(c, "message"),
+			    "it waits for the end of pool gold-1: gluster: a peer is down");
+	fixture_free(f);
+}
+
 static void kept_data_holds_its_pool(void **state)
 {
 	struct fixture *f = fixture_online();
@@ -510,6 +533,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(node_is_held_while_needed),
 		cmocka_unit_test(removed_device_says_what_holds_it),
 		cmocka_unit_test(last_nodes_can_go),
+		cmocka_unit_test(leaving_node_says_what_its_pool_waits_for),
 		cmocka_unit_test(kept_data_holds_its_pool),
 		cmocka_unit_test(pool_deleted_by_a_person),
 		cmocka_unit_test(any_write_may_fail),
