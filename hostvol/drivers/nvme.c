@@ -97,19 +97,21 @@ static int has_answered(void *arg)
 	return q->result != -ENXIO;
 }
 
-static int check_identity(const struct call *c, struct attachment *a, const char *disk,
-			  struct error *err)
+static int check_identity(const struct call *c, struct attachment *a, struct watch *w,
+			  const char *disk, struct error *err)
 {
 	const char *uuid = attachment_param(a, "volUuid"),
 		   *nguid = attachment_param(a, "volumeNguid");
 	struct identity live;
 	struct question q = { .c = c, .disk = disk, .live = &live, .err = err };
-	cleanup_watch struct watch w = WATCH_INIT;
 	char where[64];
-	int r = watch_open(c, &w, err);
+	int r = has_answered(&q);
 
-	if (r >= 0)
-		r = watch_until(c, &w, FIRST_MS, has_answered, &q, err);
+	if (!r) {
+		r = watch_open(c, w, err);
+		if (r >= 0)
+			r = watch_until(c, w, FIRST_MS, has_answered, &q, err);
+	}
 	if (r < 0 || q.result < 0)
 		return q.result < 0 ? q.result : r;
 	snprintf(where, sizeof(where), "/dev/%s", disk);
@@ -152,7 +154,7 @@ static int nvme_connect(const struct call *c, struct attachment *a, struct error
 	if (r >= 0)
 		r = await_namespace(c, &w, &t, disk, err);
 	if (r >= 0)
-		r = check_identity(c, a, disk, err);
+		r = check_identity(c, a, &w, disk, err);
 	return r < 0 ? r : set_path(c, a, disk, err);
 }
 
@@ -169,6 +171,7 @@ static int find(const struct call *c, struct attachment *a, struct nvme_target *
 
 static int nvme_verify(const struct call *c, struct attachment *a, struct error *err)
 {
+	cleanup_watch struct watch w = WATCH_INIT;
 	char disk[DISK_NAME_MAX];
 	struct nvme_target t;
 	int r = find(c, a, &t, disk, err);
@@ -181,7 +184,7 @@ static int nvme_verify(const struct call *c, struct attachment *a, struct error 
 				 "subsystem went away): connect it again");
 	if (!nvme_namespace_accessible(c, disk))
 		return error_set(err, ENOTCONN, "no path to /dev/%s can be used now", disk);
-	r = check_identity(c, a, disk, err);
+	r = check_identity(c, a, &w, disk, err);
 	return r < 0 ? r : set_path(c, a, disk, err);
 }
 
@@ -239,7 +242,7 @@ static int nvme_disconnect(const struct call *c, struct attachment *a, bool forc
 	if (r < 0)
 		return r;
 	if (r > 0 && disk_read(c, disk, &d) >= 0 && !force) {
-		r = count_sharers(c, a, disk, err);
+		r = a->others ? count_sharers(c, a, disk, err) : 0;
 		if (r != 0)
 			return r < 0 ? r : 0;
 		r = usage_refuse(c, &d, NULL, err);

@@ -214,10 +214,8 @@ int nvme_fabric_disconnect(const struct call *c, const char *nqn, const char *di
 	struct error problem = ERROR_INIT;
 	cleanup_watch struct watch w = WATCH_INIT;
 	char path[80];
-	int r = watch_open(c, &w, err);
+	int r;
 
-	if (r < 0)
-		return r;
 	l.err = &problem;
 	if (!force && nvme_namespaces_each(c, nqn, is_used, &l) != 0) {
 		call_log(c, HOSTVOL_LOG_WARNING, "%s stays connected: %s", nqn, problem.message);
@@ -230,7 +228,13 @@ int nvme_fabric_disconnect(const struct call *c, const char *nqn, const char *di
 		if (r < 0 && r != -ENOENT && r != -ENODEV)
 			return r;
 	}
-	r = watch_until(c, &w, GONE_MS, none_there, &l, err);
+	/* the kernel answers when they have gone; only others' deletions are still under way then */
+	r = none_there(&l);
+	if (!r) {
+		r = watch_open(c, &w, err);
+		if (r >= 0)
+			r = watch_until(c, &w, GONE_MS, none_there, &l, err);
+	}
 	if (r < 0)
 		return r == -ETIMEDOUT ? error_set(err, ETIMEDOUT,
 						   "controllers of %s were deleted, but have not "
