@@ -55,6 +55,27 @@ static int ask_to_look(const struct nvme_controller *n, void *userdata)
 	return 0;
 }
 
+/* The namespace has not come: why. */
+static int explain_absence(const struct call *c, const struct nvme_target *t, struct error *err)
+{
+	char disk[DISK_NAME_MAX], state[32];
+	const char *what = t->want.uuid ? "UUID" : t->want.nguid ? "NGUID" : "number";
+	const char *which = t->want.uuid    ? t->want.uuid
+			    : t->want.nguid ? t->want.nguid
+					    : t->want.nsid;
+
+	if (nvme_namespace_find(c, t->nqn, &t->want, disk) == 1)
+		return error_set(err, ENOTCONN, "no path to /dev/%s can be used now", disk);
+	if (nvme_namespace_path(c, t->nqn, &t->want, disk, state, sizeof(state)) == 1)
+		return error_set(err, ENOTCONN,
+				 "no path to the namespace of %.150s with %s %.60s can be used now "
+				 "(the access state of %s is \"%s\"): give the portal of another "
+				 "controller too, or change that at the storage",
+				 t->nqn, what, which, disk, state);
+	return error_set(err, ENOENT, "%.150s has no namespace with %s %.60s for this host", t->nqn,
+			 what, which);
+}
+
 static int await_namespace(const struct call *c, struct watch *w, const struct nvme_target *t,
 			   char disk[static DISK_NAME_MAX], struct error *err)
 {
@@ -69,15 +90,7 @@ static int await_namespace(const struct call *c, struct watch *w, const struct n
 		return 0;
 	if (r != -ETIMEDOUT || call_left(c, 0, NULL) < 0)
 		return r;
-	if (nvme_namespace_find(c, t->nqn, &t->want, disk) == 1)
-		return error_set(err, ENOTCONN, "no path to /dev/%s can be used now", disk);
-	return error_set(err, ENOENT, "%.150s has no namespace with %s %.60s for this host", t->nqn,
-			 t->want.uuid	 ? "UUID"
-			 : t->want.nguid ? "NGUID"
-					 : "number",
-			 t->want.uuid	 ? t->want.uuid
-			 : t->want.nguid ? t->want.nguid
-					 : t->want.nsid);
+	return explain_absence(c, t, err);
 }
 
 struct question {

@@ -72,6 +72,45 @@ check "an IPv6 portal" connect six $s1 "\"uuid\":\"$u2\"" '"[::1]:4420"'
 check "is written" written six n2
 check "it ends" hostvol disconnect six
 
+echo "# --- asymmetric access (ANA)"
+both='[["127.0.0.1",4421,"tcp"],["127.0.0.1",4422,"tcp"]]'
+# The path by the controller of a service: its directory, which is the disk's that the kernel hides.
+path_by() { local n; for n in /sys/class/nvme/nvme*; do ! grep -q "trsvcid=$1," "$n/address" || echo "$n"/nvme*c*n"$2"; done; }
+access_is() { [ "$(cat "$(path_by "$1" 1)/ana_state")" = "$2" ]; }
+access() { nvmet_access $(($1 - 4417)) "$2" && wait_for 10 access_is "$1" "$2"; } # SERVICE STATE
+written_by() { awk '{ print $5 }' "$(path_by "$1" 1)/stat"; } # how many writes went there
+only_by() { local before other; before=$(written_by "$1") other=$(written_by "$2"); written a n1 && [ "$(written_by "$1")" -gt "$before" ] && [ "$(written_by "$2")" = "$other" ]; }
+check "two more ports" eval "nvmet_service=4421 nvmet_port 4 127.0.0.1 $s1 && nvmet_service=4422 nvmet_port 5 127.0.0.1 $s1"
+check "the first gives no access" nvmet_access 4 inaccessible
+check "by it alone the volume is not connected" refuses 'no path to the namespace .*inaccessible' connect a $s1 "\"volUuid\":\"$u1\"" '"127.0.0.1:4421"'
+check "nothing is left" nothing_left
+check "by both it is" connect a $s1 "\"volUuid\":\"$u1\"" "$both"
+check "two controllers" count controllers 2
+check "the first still gives no access" wait_for 10 access_is 4421 inaccessible
+check "writes go by the second alone" only_by 4422 4421
+# A writer that goes on while access moves from one to the other.
+writer() { until [ -e /run/enough ]; do dd if=/run/long of="$1" bs=64K oflag=direct status=none || return 1; done; }
+dd if=/dev/urandom of=/run/long bs=1M count=8 status=none
+writer "$(device a)" & pid=$!
+check "access moves to the first port" access 4421 optimized
+check "and goes from the second" access 4422 inaccessible
+before=$(written_by 4421)
+goes_on() { [ "$(written_by 4421)" -gt "$before" ]; }
+check "the writer goes on by the first" wait_for 10 goes_on
+touch /run/enough
+check "it did not notice" wait $pid
+check "all of it arrived" cmp -n 8388608 /run/long /run/n1.img
+check "writes go by the first alone" only_by 4421 4422
+check "the path is given" hostvol path a
+check "it counts as connected" connect a $s1 "\"volUuid\":\"$u1\"" "$both"
+check "no port gives access" access 4421 inaccessible
+check "no path is given then" refuses 'no path to /dev/nvme.* can be used now' hostvol path a
+check "one gives less than the best" access 4422 non-optimized
+check "that is enough" hostvol path a
+check "it is written" only_by 4422 4421
+check "it ends" hostvol disconnect a
+check "nothing is left" nothing_left
+
 echo "# --- identity"
 check "a missing namespace is an error (trap 4, 12)" refuses 'no namespace with UUID' connect x $s1 "\"volUuid\":\"$u3\""
 check "nothing is left of it (trap 18)" nothing_left
