@@ -66,7 +66,7 @@ static int visit_controller(const char *name, void *userdata)
 	char line[400];
 
 	sys_line(all->c, n.nqn, sizeof(n.nqn), "/sys/class/nvme/%s/subsysnqn", name);
-	if (!streq(n.nqn, all->nqn))
+	if (all->nqn && !streq(n.nqn, all->nqn))
 		return 0;
 	snprintf(n.name, sizeof(n.name), "%.31s", name);
 	sys_line(all->c, n.at.transport, sizeof(n.at.transport), "/sys/class/nvme/%s/transport",

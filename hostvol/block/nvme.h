@@ -36,7 +36,7 @@ struct nvme_wanted {
 void nvme_address_parse(const char *text, struct nvme_address *ret);
 bool nvme_address_same(const struct nvme_address *a, const struct nvme_address *b);
 
-/* Calls fn for every controller of a subsystem until it returns other than 0. */
+/* Calls fn for every controller of a subsystem (NULL: of all) until it returns other than 0. */
 int nvme_controllers_each(const struct call *c, const char *nqn,
 			  int (*fn)(const struct nvme_controller *n, void *userdata),
 			  void *userdata);

@@ -6,6 +6,7 @@
 #include "core/driver.h"
 
 #define NVME_PORTALS_MAX 16
+#define NVME_LOSS_DEFAULT "600" /* seconds; the kernel's own, but said, so that it stays so */
 
 /* A connection's parameters, taken apart; borrowed from its attachment. */
 struct nvme_target {

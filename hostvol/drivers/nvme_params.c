@@ -35,6 +35,12 @@ static int check_number(const char *value, struct error *err)
 	return 0;
 }
 
+/* The kernel's word for "never" is -1. */
+static int check_seconds(const char *value, struct error *err)
+{
+	return streq(value, "-1") ? 0 : check_number(value, err);
+}
+
 static int check_uuid(const char *value, struct error *err)
 {
 	size_t digits = 0;
@@ -96,20 +102,27 @@ const struct param nvme_params[] = {
 	{ .name = "hostNqn",
 	  .check = check_word,
 	  .fallback = "/etc/nvme/hostnqn",
-	  .help = "This host's name to the subsystem." },
+	  .help = "This host's name to the subsystem. No other host may have it: storage takes two "
+		  "that share one for the same, and they damage each other's data. hostvol warns "
+		  "when this host's controllers use a name with two identifiers, or an identifier "
+		  "with two names." },
 	{ .name = "hostId",
 	  .check = check_uuid,
 	  .fallback = "/etc/nvme/hostid",
-	  .help = "This host's identifier." },
+	  .help = "This host's identifier, one with its name. Where hostNqn is given alone, and "
+		  "ends "
+		  "in a UUID, that one." },
 	{ .name = "hostTraddr",
 	  .check = check_word,
 	  .help = "The address of this host that connections leave from." },
 	{ .name = "ctrlLossTmo",
 	  .type = PARAM_LIST,
-	  .check = check_number,
-	  .fallback = "600",
-	  .help = "Seconds until a subsystem that does not answer is given up, and unwritten data "
-		  "with it." },
+	  .check = check_seconds,
+	  .fallback = NVME_LOSS_DEFAULT,
+	  .help = "Seconds until a subsystem that does not answer is given up, and with it the "
+		  "device and what was not written yet: hostvol warns of less than 60. -1 is "
+		  "never: then processes that use it wait until it is back or disconnected. A "
+		  "controller that is connected already keeps its own." },
 	{ .name = "dhchapSecret",
 	  .secret = true,
 	  .check = check_word,

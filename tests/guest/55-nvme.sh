@@ -123,13 +123,67 @@ nvmet_unnamespace $s2 1 && nvmet_namespace $s2 1 n3 64M $u3
 check "nothing is left" nothing_left
 
 echo "# --- others' controllers"
-theirs() { exec 3<> /dev/nvme-fabrics && printf 'transport=tcp,traddr=127.0.0.1,trsvcid=4420,nqn=%s,hostnqn=%s,hostid=%s' $s1 "$(cat /etc/nvme/hostnqn)" "$(cat /etc/nvme/hostid)" >&3 && exec 3>&-; }
+theirs() { # [HOST-NQN [HOST-ID]]
+	exec 3<> /dev/nvme-fabrics && printf 'transport=tcp,traddr=127.0.0.1,trsvcid=4420,nqn=%s,hostnqn=%s,hostid=%s' $s1 "${1:-$(cat /etc/nvme/hostnqn)}" "${2:-$(cat /etc/nvme/hostid)}" >&3 && exec 3>&-
+}
+delete_all() { local n; for n in /sys/class/nvme/nvme*/delete_controller; do echo 1 > "$n"; done; wait_for 10 count controllers 0; }
 check "an administrator's controller" theirs
 check "is used" connect a $s1 "\"volUuid\":\"$u1\""
 check "it ends" hostvol disconnect a
 check "and stays (trap 9)" count controllers 1
-echo 1 > "$(echo /sys/class/nvme/nvme*/delete_controller)"
-check "gone" wait_for 10 count controllers 0
+check "gone" delete_all
+
+echo "# --- who this host is"
+other=66666666-7777-8888-9999-aaaaaaaaaaaa
+says() { local pattern=$1 out; shift; out=$("$@" 2>&1) && grep -Eq -- "$pattern" <<< "$out" || { echo "said: $out"; return 1; }; }
+silent() { local out; out=$("$@" 2>&1 > /dev/null) && [ -z "$out" ] || { echo "said: $out"; return 1; }; }
+connect_as() { connect a $s2 "\"volUuid\":\"$u3\",$1"; }
+verbose_connect() { info a $s2 "\"volUuid\":\"$u3\"" && hostvol -v connect /run/a.json; }
+check "a controller with this host's identifier and another name" theirs "nqn.2014-08.org.nvmexpress:uuid:$other"
+check "is warned of (trap 5)" says "damage each other's data" connect a $s2 "\"volUuid\":\"$u3\""
+check "it ends" hostvol disconnect a
+check "gone" delete_all
+check "a controller with this host's name and another identifier" theirs "$(cat /etc/nvme/hostnqn)" $other
+check "is warned of (trap 5)" says "damage each other's data" connect a $s2 "\"volUuid\":\"$u3\""
+check "it ends" hostvol disconnect a
+check "a name alone brings the identifier in it" connect_as "\"hostNqn\":\"nqn.2014-08.org.nvmexpress:uuid:${other/6/5}\""
+check "not the file's (trap 5)" bash -c "cat /sys/class/nvme/nvme*/hostid | grep -qx ${other/6/5}"
+check "it ends" hostvol disconnect a
+check "gone" delete_all
+check "one name, one identifier: nothing is said" silent connect a $s2 "\"volUuid\":\"$u3\""
+check "it ends" hostvol disconnect a
+mv /etc/nvme/hostid /etc/nvme/hostid.right && echo $other > /etc/nvme/hostid
+check "an identifier that is not the name's is spoken of (trap 5)" says 'if this host was cloned' verbose_connect
+check "it ends" hostvol disconnect a
+mv /etc/nvme/hostid.right /etc/nvme/hostid
+check "nothing is left" nothing_left
+
+echo "# --- how long a subsystem may be away"
+gives_up_after() { [ "$(cat /sys/class/nvme/nvme*/ctrl_loss_tmo)" = "$1" ]; }
+check "ten minutes (trap 22)" connect a $s2 "\"volUuid\":\"$u3\""
+check "are set" gives_up_after 600
+check "it ends" hostvol disconnect a
+check "for ever" connect_as '"ctrl_loss_tmo":-1'
+check "is set" gives_up_after off
+check "it ends" hostvol disconnect a
+check "less than a minute is warned of (trap 22)" says 'not written yet is lost' connect_as '"ctrlLossTmo":"30"'
+check "and set" gives_up_after 30
+check "it ends" hostvol disconnect a
+check "seconds are a number" refuses 'no number' connect_as '"ctrlLossTmo":"soon"'
+nvmet_access 4 optimized
+check "a volume by one port" connect a $s1 "\"volUuid\":\"$u1\"" '"127.0.0.1:4421"'
+device=$(device a)
+check "the port goes" rm $nvmet/ports/4/subsystems/$s1
+away() { [ "$(cat /sys/class/nvme/nvme*/state)" = connecting ]; }
+check "its controller tries to come back" wait_for 10 away
+dd if=/run/long of="$device" bs=1M count=2 oflag=direct status=none & pid=$!
+check "no path is given meanwhile" refuses 'no path to /dev/nvme.* can be used now' hostvol path a
+check "the port comes back" ln -s $nvmet/subsystems/$s1 $nvmet/ports/4/subsystems/
+check "what was written meanwhile is not lost (trap 22)" wait $pid
+check "it arrived" cmp -n 2097152 /run/long /run/n1.img
+check "the path is given" hostvol path a
+check "it ends" hostvol disconnect a
+check "nothing is left" nothing_left
 
 echo "# --- interruptions"
 info a $s1 "\"volUuid\":\"$u1\""
