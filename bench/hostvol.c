@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Times libhostvol's connect and disconnect in a process that runs already, as a CSI plugin's does:
- * hostvol-time NAME FILE ROUNDS. For bench/hostvol.
+ * hostvol-time NAME FILE. One round for each line that it reads, answered by three lines. For
+ * bench/hostvol.
  */
 #include "hostvol/hostvol.h"
 #include "base/clock.h"
@@ -60,15 +61,18 @@ int main(int argc, char **argv)
 	struct hostvol *h = NULL;
 	cleanup_free char *json = NULL;
 	struct rusage usage;
+	char line[16];
 	int r = 0;
 
-	if (argc != 4 || file_read(argv[2], 0, &json, NULL, NULL) < 0 ||
+	if (argc != 3 || file_read(argv[2], 0, &json, NULL, NULL) < 0 ||
 	    hostvol_open(NULL, &h, NULL) < 0)
 		return 2;
-	for (int i = 0; i < atoi(argv[3]) && r == 0; i++)
+	while (r == 0 && fgets(line, sizeof(line), stdin)) {
 		r = round_trip(h, argv[1], json);
+		getrusage(RUSAGE_SELF, &usage);
+		printf("peak %s %ld\n", argv[1], usage.ru_maxrss);
+		fflush(stdout);
+	}
 	hostvol_close(h);
-	getrusage(RUSAGE_SELF, &usage);
-	printf("peak %s %ld\n", argv[1], usage.ru_maxrss);
 	return r < 0;
 }

@@ -66,7 +66,7 @@ static int visit_controller(const char *name, void *userdata)
 	char line[400];
 
 	sys_line(all->c, n.nqn, sizeof(n.nqn), "/sys/class/nvme/%s/subsysnqn", name);
-	if (!streq(n.nqn, all->nqn))
+	if (all->nqn && !streq(n.nqn, all->nqn))
 		return 0;
 	snprintf(n.name, sizeof(n.name), "%.31s", name);
 	sys_line(all->c, n.at.transport, sizeof(n.at.transport), "/sys/class/nvme/%s/transport",
@@ -116,6 +116,7 @@ int nvme_controller_find(const struct call *c, const char *nqn, const struct nvm
 struct namespaces {
 	const struct call *c;
 	const char *nqn;
+	bool paths; /* nvme0c1n1 is only a path of nvme0n1 */
 	int (*fn)(const char *disk, void *userdata);
 	void *userdata;
 };
@@ -123,12 +124,15 @@ struct namespaces {
 static int visit_disk(const char *name, void *userdata)
 {
 	struct namespaces *all = userdata;
-	unsigned controller, number;
+	unsigned subsystem, controller, number;
 	char nqn[NQN_MAX];
 	int end = 0;
 
-	/* nvme0c1n1 is only a path of nvme0n1 */
-	if (sscanf(name, "nvme%un%u%n", &controller, &number, &end) != 2 || name[end])
+	if (all->paths)
+		sscanf(name, "nvme%uc%un%u%n", &subsystem, &controller, &number, &end);
+	else
+		sscanf(name, "nvme%un%u%n", &controller, &number, &end);
+	if (!end || name[end])
 		return 0;
 	sys_line(all->c, nqn, sizeof(nqn), "/sys/block/%s/device/subsysnqn", name);
 	return streq(nqn, all->nqn) ? all->fn(name, all->userdata) : 0;
@@ -184,6 +188,20 @@ int nvme_namespace_find(const struct call *c, const char *nqn, const struct nvme
 	return nvme_namespaces_each(
 		c, nqn, is_wanted,
 		&(struct namespace_search){ .c = c, .want = want, .disk = disk });
+}
+
+int nvme_namespace_path(const struct call *c, const char *nqn, const struct nvme_wanted *want,
+			char path[static DISK_NAME_MAX], char *state, size_t size)
+{
+	struct namespace_search s = { .c = c, .want = want, .disk = path };
+	struct namespaces all = {
+		.c = c, .nqn = nqn, .paths = true, .fn = is_wanted, .userdata = &s
+	};
+	int r = sys_each(c, "/sys/block", visit_disk, &all);
+
+	if (r == 1)
+		sys_line(c, state, size, "/sys/block/%s/ana_state", path);
+	return r;
 }
 
 struct path_search {

@@ -36,7 +36,7 @@ struct nvme_wanted {
 void nvme_address_parse(const char *text, struct nvme_address *ret);
 bool nvme_address_same(const struct nvme_address *a, const struct nvme_address *b);
 
-/* Calls fn for every controller of a subsystem until it returns other than 0. */
+/* Calls fn for every controller of a subsystem (NULL: of all) until it returns other than 0. */
 int nvme_controllers_each(const struct call *c, const char *nqn,
 			  int (*fn)(const struct nvme_controller *n, void *userdata),
 			  void *userdata);
@@ -49,6 +49,12 @@ int nvme_namespaces_each(const struct call *c, const char *nqn,
 /* The disk of the namespace: 1, or 0 for none. */
 int nvme_namespace_find(const struct call *c, const char *nqn, const struct nvme_wanted *want,
 			char disk[static DISK_NAME_MAX]);
+/*
+ * A path to the namespace (nvme0c1n1), and what its controller says of access by it ("inaccessible",
+ * or ""): 1, or 0 for none. Until one of its paths can be used the namespace has no disk.
+ */
+int nvme_namespace_path(const struct call *c, const char *nqn, const struct nvme_wanted *want,
+			char path[static DISK_NAME_MAX], char *state, size_t size);
 /* Whether a path to the namespace can be used (its state, and asymmetric access). */
 bool nvme_namespace_accessible(const struct call *c, const char *disk);
 /* The size that the controller has for it now. */

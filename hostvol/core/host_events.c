@@ -160,6 +160,15 @@ static bool writes_to(const char *pid, dev_t device)
 	return found;
 }
 
+/* Threads of the kernel's own have no program and no files; most of a machine's processes are such. */
+static bool has_program(const char *pid)
+{
+	char path[64], target[1];
+
+	snprintf(path, sizeof(path), "/proc/%.20s/exe", pid);
+	return readlink(path, target, sizeof(target)) >= 0 || errno != ENOENT;
+}
+
 int block_writers(const struct hostvol_host *host, unsigned major, unsigned minor, char *buf,
 		  size_t size)
 {
@@ -172,7 +181,7 @@ int block_writers(const struct hostvol_host *host, unsigned major, unsigned mino
 	if (!dir)
 		return -errno;
 	while ((e = readdir(dir))) {
-		if (!isdigit((unsigned char)e->d_name[0]) ||
+		if (!isdigit((unsigned char)e->d_name[0]) || !has_program(e->d_name) ||
 		    !writes_to(e->d_name, makedev(major, minor)))
 			continue;
 		snprintf(path, sizeof(path), "/proc/%.20s/comm", e->d_name);

@@ -55,6 +55,27 @@ static int ask_to_look(const struct nvme_controller *n, void *userdata)
 	return 0;
 }
 
+/* The namespace has not come: why. */
+static int explain_absence(const struct call *c, const struct nvme_target *t, struct error *err)
+{
+	char disk[DISK_NAME_MAX], state[32];
+	const char *what = t->want.uuid ? "UUID" : t->want.nguid ? "NGUID" : "number";
+	const char *which = t->want.uuid    ? t->want.uuid
+			    : t->want.nguid ? t->want.nguid
+					    : t->want.nsid;
+
+	if (nvme_namespace_find(c, t->nqn, &t->want, disk) == 1)
+		return error_set(err, ENOTCONN, "no path to /dev/%s can be used now", disk);
+	if (nvme_namespace_path(c, t->nqn, &t->want, disk, state, sizeof(state)) == 1)
+		return error_set(err, ENOTCONN,
+				 "no path to the namespace of %.150s with %s %.60s can be used now "
+				 "(the access state of %s is \"%s\"): give the portal of another "
+				 "controller too, or change that at the storage",
+				 t->nqn, what, which, disk, state);
+	return error_set(err, ENOENT, "%.150s has no namespace with %s %.60s for this host", t->nqn,
+			 what, which);
+}
+
 static int await_namespace(const struct call *c, struct watch *w, const struct nvme_target *t,
 			   char disk[static DISK_NAME_MAX], struct error *err)
 {
@@ -69,15 +90,7 @@ static int await_namespace(const struct call *c, struct watch *w, const struct n
 		return 0;
 	if (r != -ETIMEDOUT || call_left(c, 0, NULL) < 0)
 		return r;
-	if (nvme_namespace_find(c, t->nqn, &t->want, disk) == 1)
-		return error_set(err, ENOTCONN, "no path to /dev/%s can be used now", disk);
-	return error_set(err, ENOENT, "%.150s has no namespace with %s %.60s for this host", t->nqn,
-			 t->want.uuid	 ? "UUID"
-			 : t->want.nguid ? "NGUID"
-					 : "number",
-			 t->want.uuid	 ? t->want.uuid
-			 : t->want.nguid ? t->want.nguid
-					 : t->want.nsid);
+	return explain_absence(c, t, err);
 }
 
 struct question {
@@ -97,19 +110,21 @@ static int has_answered(void *arg)
 	return q->result != -ENXIO;
 }
 
-static int check_identity(const struct call *c, struct attachment *a, const char *disk,
-			  struct error *err)
+static int check_identity(const struct call *c, struct attachment *a, struct watch *w,
+			  const char *disk, struct error *err)
 {
 	const char *uuid = attachment_param(a, "volUuid"),
 		   *nguid = attachment_param(a, "volumeNguid");
 	struct identity live;
 	struct question q = { .c = c, .disk = disk, .live = &live, .err = err };
-	cleanup_watch struct watch w = WATCH_INIT;
 	char where[64];
-	int r = watch_open(c, &w, err);
+	int r = has_answered(&q);
 
-	if (r >= 0)
-		r = watch_until(c, &w, FIRST_MS, has_answered, &q, err);
+	if (!r) {
+		r = watch_open(c, w, err);
+		if (r >= 0)
+			r = watch_until(c, w, FIRST_MS, has_answered, &q, err);
+	}
 	if (r < 0 || q.result < 0)
 		return q.result < 0 ? q.result : r;
 	snprintf(where, sizeof(where), "/dev/%s", disk);
@@ -152,7 +167,7 @@ static int nvme_connect(const struct call *c, struct attachment *a, struct error
 	if (r >= 0)
 		r = await_namespace(c, &w, &t, disk, err);
 	if (r >= 0)
-		r = check_identity(c, a, disk, err);
+		r = check_identity(c, a, &w, disk, err);
 	return r < 0 ? r : set_path(c, a, disk, err);
 }
 
@@ -169,6 +184,7 @@ static int find(const struct call *c, struct attachment *a, struct nvme_target *
 
 static int nvme_verify(const struct call *c, struct attachment *a, struct error *err)
 {
+	cleanup_watch struct watch w = WATCH_INIT;
 	char disk[DISK_NAME_MAX];
 	struct nvme_target t;
 	int r = find(c, a, &t, disk, err);
@@ -181,7 +197,7 @@ static int nvme_verify(const struct call *c, struct attachment *a, struct error 
 				 "subsystem went away): connect it again");
 	if (!nvme_namespace_accessible(c, disk))
 		return error_set(err, ENOTCONN, "no path to /dev/%s can be used now", disk);
-	r = check_identity(c, a, disk, err);
+	r = check_identity(c, a, &w, disk, err);
 	return r < 0 ? r : set_path(c, a, disk, err);
 }
 
@@ -239,7 +255,7 @@ static int nvme_disconnect(const struct call *c, struct attachment *a, bool forc
 	if (r < 0)
 		return r;
 	if (r > 0 && disk_read(c, disk, &d) >= 0 && !force) {
-		r = count_sharers(c, a, disk, err);
+		r = a->others ? count_sharers(c, a, disk, err) : 0;
 		if (r != 0)
 			return r < 0 ? r : 0;
 		r = usage_refuse(c, &d, NULL, err);

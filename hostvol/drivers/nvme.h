@@ -6,6 +6,7 @@
 #include "core/driver.h"
 
 #define NVME_PORTALS_MAX 16
+#define NVME_LOSS_DEFAULT "600" /* seconds; the kernel's own, but said, so that it stays so */
 
 /* A connection's parameters, taken apart; borrowed from its attachment. */
 struct nvme_target {
@@ -19,6 +20,8 @@ struct nvme_target {
 
 extern const struct param nvme_params[];
 int nvme_target_read(const struct attachment *a, struct nvme_target *ret, struct error *err);
+/* nn-0x…:pn-0x…, as the kernel takes it. Pure. */
+int nvme_fc_address_parse(const char *text, char *buf, size_t size, struct error *err);
 /* One of HOST, HOST:PORT, [IPV6]:PORT, TRANSPORT://…, "HOST;PORT;TRANSPORT"; fallbacks for what is missing. */
 int nvme_portal_parse(const char *text, const char *transport, const char *port,
 		      struct nvme_address *ret, struct error *err);

@@ -13,7 +13,7 @@
 #include <strings.h>
 
 #define GONE_MS 30000
-#define LIVE_MS 20000
+#define SHORT_LOSS_S 60
 
 /* ---- marks ---------------------------------------------------------------------------------- */
 
@@ -61,9 +61,19 @@ static void mark_clear(const struct call *c, const char *nqn, const struct nvme_
 
 /* ---- who this host is ----------------------------------------------------------------------- */
 
+#define UUID_LENGTH 36
+
 struct host_names {
 	char nqn[NQN_MAX], id[64];
 };
+
+/* The UUID that a name ends in ("nqn.2014-08.org.nvmexpress:uuid:…"), or "". */
+static const char *uuid_of(const char *nqn)
+{
+	const char *uuid = strstr(nqn, ":uuid:");
+
+	return uuid && strlen(uuid + 6) == UUID_LENGTH ? uuid + 6 : "";
+}
 
 static void read_names(const struct call *c, const struct attachment *a, struct host_names *ret)
 {
@@ -71,19 +81,50 @@ static void read_names(const struct call *c, const struct attachment *a, struct 
 
 	sys_line(c, ret->nqn, sizeof(ret->nqn), "/etc/nvme/hostnqn");
 	sys_line(c, ret->id, sizeof(ret->id), "/etc/nvme/hostid");
+	/* another name with the file's identifier would be two names for one host */
+	if (nqn && !id && !streq(nqn, ret->nqn) && uuid_of(nqn)[0])
+		id = uuid_of(nqn);
 	if (nqn)
 		snprintf(ret->nqn, sizeof(ret->nqn), "%.223s", nqn);
 	if (id)
 		snprintf(ret->id, sizeof(ret->id), "%.63s", id);
 }
 
-/* Two names with one identifier, or the other way round: storage may take two hosts for one. */
-static int compare_names(const struct nvme_controller *n, void *userdata)
-{
-	const struct host_names *ours = userdata;
+struct names_search {
+	const struct host_names *ours;
+	struct nvme_controller found;
+};
 
-	return n->host_nqn[0] && ours->nqn[0] && ours->id[0] && n->host_id[0] &&
-	       streq(n->host_nqn, ours->nqn) != (strcasecmp(n->host_id, ours->id) == 0);
+/* Two names with one identifier, or the other way round: storage may take two hosts for one. */
+static int differs_by_half(const struct nvme_controller *n, void *userdata)
+{
+	struct names_search *s = userdata;
+	const struct host_names *ours = s->ours;
+
+	if (!n->host_nqn[0] || !ours->nqn[0] || !ours->id[0] || !n->host_id[0] ||
+	    streq(n->host_nqn, ours->nqn) == (strcasecmp(n->host_id, ours->id) == 0))
+		return 0;
+	s->found = *n;
+	return 1;
+}
+
+static void warn_of_names(const struct call *c, const struct host_names *names)
+{
+	struct names_search s = { .ours = names };
+	const char *uuid = uuid_of(names->nqn);
+
+	if (nvme_controllers_each(c, NULL, differs_by_half, &s) > 0)
+		call_log(c, HOSTVOL_LOG_WARNING,
+			 "%s is connected as %.100s with the host identifier %.40s, this volume as "
+			 "%.100s with %.40s: storage that takes two hosts for one lets them damage "
+			 "each other's data; give each host one name and one identifier of its own "
+			 "(/etc/nvme/hostnqn, /etc/nvme/hostid)",
+			 s.found.name, s.found.host_nqn, s.found.host_id, names->nqn, names->id);
+	else if (uuid[0] && names->id[0] && strcasecmp(uuid, names->id) != 0)
+		call_log(c, HOSTVOL_LOG_INFO,
+			 "the host identifier %.40s is not that of the host's name %.100s: if this "
+			 "host was cloned, make both anew (nvme gen-hostnqn)",
+			 names->id, names->nqn);
 }
 
 /* ---- connect -------------------------------------------------------------------------------- */
@@ -96,12 +137,13 @@ static int options_text_of(const struct attachment *a, const struct nvme_target 
 	const char *loss = attachment_param(a, "ctrlLossTmo"),
 		   *secret = attachment_param(a, "dhchapSecret");
 
-	return text_format(ret, err, "transport=%s,traddr=%s%s%s,nqn=%s%s%s%s%s%s%s%s%s%s%s",
-			   at->transport, at->traddr, at->trsvcid[0] ? ",trsvcid=" : "",
-			   at->trsvcid, t->nqn, at->host_traddr[0] ? ",host_traddr=" : "",
-			   at->host_traddr, names->nqn[0] ? ",hostnqn=" : "", names->nqn,
-			   names->id[0] ? ",hostid=" : "", names->id, loss ? ",ctrl_loss_tmo=" : "",
-			   loss ? loss : "", secret ? ",dhchap_secret=" : "", secret ? secret : "");
+	return text_format(
+		ret, err, "transport=%s,traddr=%s%s%s,nqn=%s%s%s%s%s%s%s,ctrl_loss_tmo=%s%s%s",
+		at->transport, at->traddr, at->trsvcid[0] ? ",trsvcid=" : "", at->trsvcid, t->nqn,
+		at->host_traddr[0] ? ",host_traddr=" : "", at->host_traddr,
+		names->nqn[0] ? ",hostnqn=" : "", names->nqn, names->id[0] ? ",hostid=" : "",
+		names->id, loss ? loss : NVME_LOSS_DEFAULT, secret ? ",dhchap_secret=" : "",
+		secret ? secret : "");
 }
 
 static int connect_one(const struct call *c, const struct attachment *a,
@@ -133,6 +175,14 @@ static int connect_one(const struct call *c, const struct attachment *a,
 		return error_set(err, ENODEV,
 				 "this host has no NVMe over fabrics: load the module nvme-%s",
 				 at->transport);
+	/* newer kernels refuse what warn_of_names() warns of */
+	if (r == -EINVAL)
+		return error_set(
+			err, EINVAL,
+			"the kernel refuses to connect to %.100s at %s %.100s as %.100s with "
+			"the host identifier %.40s: a value that it does not take, or one of "
+			"both is in use with another one of the other",
+			t->nqn, at->transport, at->traddr, names->nqn, names->id);
 	if (r < 0 && left >= 0)
 		return error_errno(err, -r, "cannot connect to %.100s at %s %.100s", t->nqn,
 				   at->transport, at->traddr);
@@ -142,15 +192,19 @@ static int connect_one(const struct call *c, const struct attachment *a,
 int nvme_fabric_connect(const struct call *c, const struct attachment *a,
 			const struct nvme_target *t, struct error *err)
 {
+	const char *loss = attachment_param(a, "ctrlLossTmo");
 	struct error problem = ERROR_INIT;
 	struct host_names names;
 	int good = 0, r = 0;
 
 	read_names(c, a, &names);
-	if (nvme_controllers_each(c, t->nqn, compare_names, &names) > 0)
-		call_log(c, HOSTVOL_LOG_WARNING,
-			 "another host NQN is in use with this host's identifier, or the other way "
-			 "round: hosts that share one can damage each other's data");
+	warn_of_names(c, &names);
+	if (loss && loss[0] != '-' && atoi(loss) < SHORT_LOSS_S)
+		call_log(
+			c, HOSTVOL_LOG_WARNING,
+			"ctrlLossTmo %s is short: when %.100s does not answer for so many seconds, "
+			"the device goes, and what was not written yet is lost",
+			loss, t->nqn);
 	for (int i = 0; i < t->count; i++) {
 		r = connect_one(c, a, t, &t->portals[i], &names, &problem);
 		if (r < 0)
@@ -214,10 +268,8 @@ int nvme_fabric_disconnect(const struct call *c, const char *nqn, const char *di
 	struct error problem = ERROR_INIT;
 	cleanup_watch struct watch w = WATCH_INIT;
 	char path[80];
-	int r = watch_open(c, &w, err);
+	int r;
 
-	if (r < 0)
-		return r;
 	l.err = &problem;
 	if (!force && nvme_namespaces_each(c, nqn, is_used, &l) != 0) {
 		call_log(c, HOSTVOL_LOG_WARNING, "%s stays connected: %s", nqn, problem.message);
@@ -230,7 +282,13 @@ int nvme_fabric_disconnect(const struct call *c, const char *nqn, const char *di
 		if (r < 0 && r != -ENOENT && r != -ENODEV)
 			return r;
 	}
-	r = watch_until(c, &w, GONE_MS, none_there, &l, err);
+	/* the kernel answers when they have gone; only others' deletions are still under way then */
+	r = none_there(&l);
+	if (!r) {
+		r = watch_open(c, &w, err);
+		if (r >= 0)
+			r = watch_until(c, &w, GONE_MS, none_there, &l, err);
+	}
 	if (r < 0)
 		return r == -ETIMEDOUT ? error_set(err, ETIMEDOUT,
 						   "controllers of %s were deleted, but have not "

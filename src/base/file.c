@@ -158,11 +158,15 @@ int mkdir_parents(const char *path, mode_t mode, struct error *err)
 {
 	char part[PATH_MAX];
 	size_t len = strlen(path);
+	struct stat st;
 	int r;
 
 	if (len == 0 || len >= sizeof(part))
 		return error_errno(err, len ? ENAMETOOLONG : EINVAL,
 				   "cannot make the directory %.100s", path);
+	/* nearly always it is there: one question instead of two for each of its parents */
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return 0;
 	for (size_t i = 0; i <= len; i++) {
 		part[i] = '\0';
 		if ((path[i] == '/' || !path[i]) && i > 0 && path[i - 1] != '/') {

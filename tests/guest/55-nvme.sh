@@ -72,6 +72,45 @@ check "an IPv6 portal" connect six $s1 "\"uuid\":\"$u2\"" '"[::1]:4420"'
 check "is written" written six n2
 check "it ends" hostvol disconnect six
 
+echo "# --- asymmetric access (ANA)"
+both='[["127.0.0.1",4421,"tcp"],["127.0.0.1",4422,"tcp"]]'
+# The path by the controller of a service: its directory, which is the disk's that the kernel hides.
+path_by() { local n; for n in /sys/class/nvme/nvme*; do ! grep -q "trsvcid=$1," "$n/address" || echo "$n"/nvme*c*n"$2"; done; }
+access_is() { [ "$(cat "$(path_by "$1" 1)/ana_state")" = "$2" ]; }
+access() { nvmet_access $(($1 - 4417)) "$2" && wait_for 10 access_is "$1" "$2"; } # SERVICE STATE
+written_by() { awk '{ print $5 }' "$(path_by "$1" 1)/stat"; } # how many writes went there
+only_by() { local before other; before=$(written_by "$1") other=$(written_by "$2"); written a n1 && [ "$(written_by "$1")" -gt "$before" ] && [ "$(written_by "$2")" = "$other" ]; }
+check "two more ports" eval "nvmet_service=4421 nvmet_port 4 127.0.0.1 $s1 && nvmet_service=4422 nvmet_port 5 127.0.0.1 $s1"
+check "the first gives no access" nvmet_access 4 inaccessible
+check "by it alone the volume is not connected" refuses 'no path to the namespace .*inaccessible' connect a $s1 "\"volUuid\":\"$u1\"" '"127.0.0.1:4421"'
+check "nothing is left" nothing_left
+check "by both it is" connect a $s1 "\"volUuid\":\"$u1\"" "$both"
+check "two controllers" count controllers 2
+check "the first still gives no access" wait_for 10 access_is 4421 inaccessible
+check "writes go by the second alone" only_by 4422 4421
+# A writer that goes on while access moves from one to the other.
+writer() { until [ -e /run/enough ]; do dd if=/run/long of="$1" bs=64K oflag=direct status=none || return 1; done; }
+dd if=/dev/urandom of=/run/long bs=1M count=8 status=none
+writer "$(device a)" & pid=$!
+check "access moves to the first port" access 4421 optimized
+check "and goes from the second" access 4422 inaccessible
+before=$(written_by 4421)
+goes_on() { [ "$(written_by 4421)" -gt "$before" ]; }
+check "the writer goes on by the first" wait_for 10 goes_on
+touch /run/enough
+check "it did not notice" wait $pid
+check "all of it arrived" cmp -n 8388608 /run/long /run/n1.img
+check "writes go by the first alone" only_by 4421 4422
+check "the path is given" hostvol path a
+check "it counts as connected" connect a $s1 "\"volUuid\":\"$u1\"" "$both"
+check "no port gives access" access 4421 inaccessible
+check "no path is given then" refuses 'no path to /dev/nvme.* can be used now' hostvol path a
+check "one gives less than the best" access 4422 non-optimized
+check "that is enough" hostvol path a
+check "it is written" only_by 4422 4421
+check "it ends" hostvol disconnect a
+check "nothing is left" nothing_left
+
 echo "# --- identity"
 check "a missing namespace is an error (trap 4, 12)" refuses 'no namespace with UUID' connect x $s1 "\"volUuid\":\"$u3\""
 check "nothing is left of it (trap 18)" nothing_left
@@ -84,13 +123,67 @@ nvmet_unnamespace $s2 1 && nvmet_namespace $s2 1 n3 64M $u3
 check "nothing is left" nothing_left
 
 echo "# --- others' controllers"
-theirs() { exec 3<> /dev/nvme-fabrics && printf 'transport=tcp,traddr=127.0.0.1,trsvcid=4420,nqn=%s,hostnqn=%s,hostid=%s' $s1 "$(cat /etc/nvme/hostnqn)" "$(cat /etc/nvme/hostid)" >&3 && exec 3>&-; }
+theirs() { # [HOST-NQN [HOST-ID]]
+	exec 3<> /dev/nvme-fabrics && printf 'transport=tcp,traddr=127.0.0.1,trsvcid=4420,nqn=%s,hostnqn=%s,hostid=%s' $s1 "${1:-$(cat /etc/nvme/hostnqn)}" "${2:-$(cat /etc/nvme/hostid)}" >&3 && exec 3>&-
+}
+delete_all() { local n; for n in /sys/class/nvme/nvme*/delete_controller; do echo 1 > "$n"; done; wait_for 10 count controllers 0; }
 check "an administrator's controller" theirs
 check "is used" connect a $s1 "\"volUuid\":\"$u1\""
 check "it ends" hostvol disconnect a
 check "and stays (trap 9)" count controllers 1
-echo 1 > "$(echo /sys/class/nvme/nvme*/delete_controller)"
-check "gone" wait_for 10 count controllers 0
+check "gone" delete_all
+
+echo "# --- who this host is"
+other=66666666-7777-8888-9999-aaaaaaaaaaaa
+says() { local pattern=$1 out; shift; out=$("$@" 2>&1) && grep -Eq -- "$pattern" <<< "$out" || { echo "said: $out"; return 1; }; }
+silent() { local out; out=$("$@" 2>&1 > /dev/null) && [ -z "$out" ] || { echo "said: $out"; return 1; }; }
+connect_as() { connect a $s2 "\"volUuid\":\"$u3\",$1"; }
+verbose_connect() { info a $s2 "\"volUuid\":\"$u3\"" && hostvol -v connect /run/a.json; }
+check "a controller with this host's identifier and another name" theirs "nqn.2014-08.org.nvmexpress:uuid:$other"
+check "is warned of (trap 5)" says "damage each other's data" connect a $s2 "\"volUuid\":\"$u3\""
+check "it ends" hostvol disconnect a
+check "gone" delete_all
+check "a controller with this host's name and another identifier" theirs "$(cat /etc/nvme/hostnqn)" $other
+check "is warned of (trap 5)" says "damage each other's data" connect a $s2 "\"volUuid\":\"$u3\""
+check "it ends" hostvol disconnect a
+check "a name alone brings the identifier in it" connect_as "\"hostNqn\":\"nqn.2014-08.org.nvmexpress:uuid:${other/6/5}\""
+check "not the file's (trap 5)" bash -c "cat /sys/class/nvme/nvme*/hostid | grep -qx ${other/6/5}"
+check "it ends" hostvol disconnect a
+check "gone" delete_all
+check "one name, one identifier: nothing is said" silent connect a $s2 "\"volUuid\":\"$u3\""
+check "it ends" hostvol disconnect a
+mv /etc/nvme/hostid /etc/nvme/hostid.right && echo $other > /etc/nvme/hostid
+check "an identifier that is not the name's is spoken of (trap 5)" says 'if this host was cloned' verbose_connect
+check "it ends" hostvol disconnect a
+mv /etc/nvme/hostid.right /etc/nvme/hostid
+check "nothing is left" nothing_left
+
+echo "# --- how long a subsystem may be away"
+gives_up_after() { [ "$(cat /sys/class/nvme/nvme*/ctrl_loss_tmo)" = "$1" ]; }
+check "ten minutes (trap 22)" connect a $s2 "\"volUuid\":\"$u3\""
+check "are set" gives_up_after 600
+check "it ends" hostvol disconnect a
+check "for ever" connect_as '"ctrl_loss_tmo":-1'
+check "is set" gives_up_after off
+check "it ends" hostvol disconnect a
+check "less than a minute is warned of (trap 22)" says 'not written yet is lost' connect_as '"ctrlLossTmo":"30"'
+check "and set" gives_up_after 30
+check "it ends" hostvol disconnect a
+check "seconds are a number" refuses 'no number' connect_as '"ctrlLossTmo":"soon"'
+nvmet_access 4 optimized
+check "a volume by one port" connect a $s1 "\"volUuid\":\"$u1\"" '"127.0.0.1:4421"'
+device=$(device a)
+check "the port goes" rm $nvmet/ports/4/subsystems/$s1
+away() { [ "$(cat /sys/class/nvme/nvme*/state)" = connecting ]; }
+check "its controller tries to come back" wait_for 10 away
+dd if=/run/long of="$device" bs=1M count=2 oflag=direct status=none & pid=$!
+check "no path is given meanwhile" refuses 'no path to /dev/nvme.* can be used now' hostvol path a
+check "the port comes back" ln -s $nvmet/subsystems/$s1 $nvmet/ports/4/subsystems/
+check "what was written meanwhile is not lost (trap 22)" wait $pid
+check "it arrived" cmp -n 2097152 /run/long /run/n1.img
+check "the path is given" hostvol path a
+check "it ends" hostvol disconnect a
+check "nothing is left" nothing_left
 
 echo "# --- interruptions"
 info a $s1 "\"volUuid\":\"$u1\""

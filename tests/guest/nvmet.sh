@@ -18,15 +18,17 @@ nvmet_namespace() {
 	mkdir "$ns" && printf %s "$loop" > "$ns/device_path" && echo "$5" > "$ns/device_uuid" && echo 1 > "$ns/enable"
 }
 nvmet_unnamespace() { echo 0 > "$nvmet/subsystems/$1/namespaces/$2/enable" && rmdir "$nvmet/subsystems/$1/namespaces/$2"; }
-# nvmet_port NUMBER ADDRESS NQN…
+# nvmet_port NUMBER ADDRESS NQN…; its service is 4420, or $nvmet_service
 nvmet_port() {
 	local port=$nvmet/ports/$1 family=ipv4 nqn
 	[[ $2 != *:* ]] || family=ipv6
 	mkdir "$port" && echo tcp > "$port/addr_trtype" && echo $family > "$port/addr_adrfam" && echo "$2" > "$port/addr_traddr" &&
-		echo 4420 > "$port/addr_trsvcid" || return 1
+		echo "${nvmet_service:-4420}" > "$port/addr_trsvcid" || return 1
 	shift 2
 	for nqn; do ln -s "$nvmet/subsystems/$nqn" "$port/subsystems/" || return 1; done
 }
 nvmet_grow() { # NQN NUMBER DISK SIZE
 	truncate -s "$4" "/run/$3.img" && losetup -c "$(losetup -j "/run/$3.img" | cut -d : -f 1)"
 }
+# nvmet_access PORT STATE: of all namespaces that are reached through the port
+nvmet_access() { echo "$2" > "$nvmet/ports/$1/ana_groups/1/ana_state"; }

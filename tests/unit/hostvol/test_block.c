@@ -191,9 +191,32 @@ static void test_nvme_portals(void **state)
 		      { "[2001:db8::1]:8009", "tcp", "2001:db8::1", "8009" },
 		      { "rdma://192.0.2.1:4421", "rdma", "192.0.2.1", "4421" },
 		      { "192.0.2.1;4421;RDMA", "rdma", "192.0.2.1", "4421" },
-		      { "fc://nn-0x1:pn-0x2", "fc", "nn-0x1:pn-0x2", "" } };
-	static const char *const wrong[] = { "",	"tcp://", "udp://192.0.2.1",
-					     "a,nqn=b", "a:b",	  "a;;tcp" };
+		      { "192.0.2.1;4421;RoCEv2", "rdma", "192.0.2.1", "4421" },
+		      { "2001:db8::1;4420;rdma", "rdma", "2001:db8::1", "4420" },
+		      { "[2001:db8::1];4420;tcp", "tcp", "2001:db8::1", "4420" },
+		      { "2001:db8::1", "tcp", "2001:db8::1", "4420" },
+		      { "storage.example:65535", "tcp", "storage.example", "65535" },
+		      { "FC://nn-0x1:pn-2", "fc", "nn-0x0000000000000001:pn-0x0000000000000002",
+			"" },
+		      { "nn-0x20000090FA942779:pn-0x10000090fa942779;none;fc", "fc",
+			"nn-0x20000090fa942779:pn-0x10000090fa942779", "" } };
+	static const char *const wrong[] = { "",
+					     "tcp://",
+					     "udp://192.0.2.1",
+					     "a,nqn=b",
+					     "a:b",
+					     "a;;tcp",
+					     "a:0",
+					     "a:65536",
+					     "[::1",
+					     "[::1]x",
+					     "a;1;roce",
+					     "fc://192.0.2.1",
+					     "fc://nn-0x1",
+					     "fc://nn-0x:pn-0x2",
+					     "fc://nn-0x1:pn-0x2x",
+					     "fc://nn-0x11112222333344445:pn-0x2",
+					     "fc://pn-0x2:nn-0x1" };
 	struct nvme_address a;
 
 	for (size_t i = 0; i < ARRAY_SIZE(right); i++) {
@@ -204,6 +227,48 @@ static void test_nvme_portals(void **state)
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
 		assert_int_equal(nvme_portal_parse(wrong[i], "tcp", "4420", &a, NULL), -EINVAL);
+}
+
+static json_t *read_params(const char *driver, const char *json, int expected)
+{
+	cleanup_json json_t *data = json_loads(json, 0, NULL);
+	const struct driver *d;
+	struct error err = ERROR_INIT;
+	json_t *out = NULL;
+
+	assert_int_equal(driver_find(driver, &d, NULL), 0);
+	assert_int_equal(params_read(d, data, &out, &err), expected);
+	return out;
+}
+
+/* Over Fibre Channel the kernel asks by which of this host's ports. */
+static void test_nvme_targets(void **state)
+{
+	static const char *const texts[] = {
+		"{\"nqn\":\"n\",\"nsid\":1,\"portal\":\"nn-0x1:pn-0x2\",\"transport\":\"fc\"}",
+		"{\"nqn\":\"n\",\"nsid\":1,\"portal\":\"nn-0x1:pn-0x2\",\"transport\":\"fc\","
+		"\"hostTraddr\":\"192.0.2.1\"}",
+		"{\"nqn\":\"n\",\"nsid\":1,\"portal\":\"nn-0x1:pn-0x2\",\"transport\":\"fc\","
+		"\"host_traddr\":\"nn-0xA:pn-0xB\"}",
+		"{\"nqn\":\"n\",\"nsid\":1,\"target_portal\":\"192.0.2.1\",\"target_port\":"
+		"\"4421\","
+		"\"transport_type\":\"RoCEv2\",\"hostTraddr\":\"192.0.2.9\"}",
+	};
+	struct nvme_target t;
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		cleanup_json json_t *params = read_params("NVMEOF", texts[i], 0);
+		struct attachment a = { .params = params };
+		int r = nvme_target_read(&a, &t, NULL);
+
+		assert_int_equal(r, i < 2 ? -EINVAL : 0);
+		if (i == 2)
+			assert_string_equal(t.portals[0].host_traddr,
+					    "nn-0x000000000000000a:pn-0x000000000000000b");
+	}
+	assert_string_equal(t.portals[0].transport, "rdma");
+	assert_string_equal(t.portals[0].trsvcid, "4421");
+	assert_string_equal(t.portals[0].host_traddr, "192.0.2.9");
 }
 
 /* Trap 4: the kernel adds where the connection leaves from. */
@@ -218,18 +283,6 @@ static void test_trap_4_address(void **state)
 	assert_false(nvme_address_same(&seen, &wanted));
 	nvme_address_parse("xtraddr=1,traddr=", &seen);
 	assert_string_equal(seen.traddr, "");
-}
-
-static json_t *read_params(const char *driver, const char *json, int expected)
-{
-	cleanup_json json_t *data = json_loads(json, 0, NULL);
-	const struct driver *d;
-	struct error err = ERROR_INIT;
-	json_t *out = NULL;
-
-	assert_int_equal(driver_find(driver, &d, NULL), 0);
-	assert_int_equal(params_read(d, data, &out, &err), expected);
-	return out;
 }
 
 /* As os-brick's callers send them: one of each, and beside it the lists. */
@@ -270,6 +323,7 @@ int main(void)
 		cmocka_unit_test(test_trap_14_luns),
 		cmocka_unit_test(test_trap_15_portals),
 		cmocka_unit_test(test_nvme_portals),
+		cmocka_unit_test(test_nvme_targets),
 		cmocka_unit_test(test_trap_4_address),
 		cmocka_unit_test(test_lists),
 	};
