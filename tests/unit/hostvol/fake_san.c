@@ -4,58 +4,18 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "fake_tree.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 static struct san *the_san; /* of the test that runs; a fork has its own copy */
 
-__attribute__((format(printf, 2, 3))) static void put(const char *text, const char *format, ...)
-{
-	char path[600], dir[600];
-	va_list args;
-
-	va_start(args, format);
-	snprintf(path, sizeof(path), "%s", the_san->root);
-	vsnprintf(path + strlen(path), sizeof(path) - strlen(path), format, args);
-	va_end(args);
-	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(path, '/') - path), path);
-	if (mkdir_parents(dir, 0755, NULL) < 0 ||
-	    (text && file_write(path, text, strlen(text), 0644, NULL) < 0))
-		abort();
-}
-
-__attribute__((format(printf, 2, 3))) static void link_to(const char *target, const char *format,
-							  ...)
-{
-	char path[600], full[900];
-	va_list args;
-
-	va_start(args, format);
-	snprintf(path, sizeof(path), "%s", the_san->root);
-	vsnprintf(path + strlen(path), sizeof(path) - strlen(path), format, args);
-	va_end(args);
-	snprintf(full, sizeof(full), "%s%s", the_san->root, target);
-	unlink(path);
-	if (symlink(full, path) < 0)
-		abort();
-}
-
-__attribute__((format(printf, 1, 2))) static void drop(const char *format, ...)
-{
-	char path[600];
-	va_list args;
-
-	va_start(args, format);
-	snprintf(path, sizeof(path), "%s", the_san->root);
-	vsnprintf(path + strlen(path), sizeof(path) - strlen(path), format, args);
-	va_end(args);
-	remove_tree(path, NULL);
-}
+#define put(...) tree_put(the_san->root, __VA_ARGS__)
+#define link_to(...) tree_link(the_san->root, __VA_ARGS__)
+#define drop(...) tree_drop(the_san->root, __VA_ARGS__)
 
 static bool there(const char *format, unsigned n)
 {
@@ -64,22 +24,6 @@ static bool there(const char *format, unsigned n)
 	snprintf(name, sizeof(name), "/%s%u", format, n);
 	snprintf(path, sizeof(path), "%s%s", the_san->root, name);
 	return access(path, F_OK) == 0;
-}
-
-static int entries(const char *dir)
-{
-	char path[600];
-	struct dirent *e;
-	int n = 0;
-	DIR *d;
-
-	snprintf(path, sizeof(path), "%s%s", the_san->root, dir);
-	d = opendir(path);
-	while (d && (e = readdir(d)))
-		n += e->d_name[0] != '.';
-	if (d)
-		closedir(d);
-	return n;
 }
 
 /* ---- what the kernel does ------------------------------------------------------------------- */
@@ -306,12 +250,12 @@ void san_set_busy(const struct san *san, unsigned lun, bool busy)
 
 int san_sessions(const struct san *san)
 {
-	return entries("/sys/class/iscsi_session");
+	return tree_entries(san->root, "/sys/class/iscsi_session");
 }
 
 int san_disks(const struct san *san)
 {
-	return entries("/sys/block");
+	return tree_entries(san->root, "/sys/block");
 }
 
 static int access_record(const char *group)
