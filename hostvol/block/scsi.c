@@ -163,9 +163,9 @@ int scsi_remove(const struct call *c, const char *name, enum scsi_removal how, s
 		return 0; /* it is gone */
 	departure.address = strrchr(where, '/') + 1;
 	r = watch_open(c, &w, err);
-	if (r >= 0 && how != SCSI_FORCE)
+	if (r >= 0 && (how == SCSI_CAREFUL || how == SCSI_UNDO))
 		r = usage_refuse(c, &d, NULL, err);
-	if (r >= 0 && how == SCSI_CAREFUL)
+	if (r >= 0 && (how == SCSI_CAREFUL || how == SCSI_LOOKED_AT))
 		r = flush(c, &d, err);
 	if (r < 0)
 		return r;

@@ -243,6 +243,19 @@ int scsi_volume_verify(const struct call *c, struct attachment *a, const struct 
 
 /* ---- remove --------------------------------------------------------------------------------- */
 
+/* Before anything is touched: -EBUSY where somebody uses a path for himself. */
+static int refuse_used(const struct call *c, const struct disks *disks, const char *map,
+		       struct error *err)
+{
+	struct disk d;
+	int r = 0;
+
+	for (int i = 0; i < disks->count && r >= 0; i++)
+		if (disk_read(c, disks->names[i], &d) >= 0)
+			r = usage_refuse(c, &d, map, err);
+	return r;
+}
+
 int scsi_volume_remove(const struct call *c, struct attachment *a, const struct scsi_paths *paths,
 		       bool force, struct error *err)
 {
@@ -251,20 +264,20 @@ int scsi_volume_remove(const struct call *c, struct attachment *a, const struct 
 							       : SCSI_CAREFUL;
 	struct disks disks;
 	struct map map;
-	struct disk d;
 	int r = find_disks(c, paths, &disks);
 
 	if (r < 0)
 		return error_errno(err, -r, "cannot look for the volume's disks");
 	/* whatever was wanted when it was connected: what is there now counts */
 	r = find_map(c, &disks, &map);
-	for (int i = 0; i < disks.count && r >= 0 && !force; i++)
-		if (disk_read(c, disks.names[i], &d) >= 0) {
-			int used = usage_refuse(c, &d, r > 0 ? map.disk.name : NULL, err);
+	/* one disk alone is looked at where it is removed */
+	if (r >= 0 && !force && (r > 0 || disks.count > 1)) {
+		int used = refuse_used(c, &disks, r > 0 ? map.disk.name : NULL, err);
 
-			if (used < 0)
-				return used;
-		}
+		if (used < 0)
+			return used;
+		how = how == SCSI_CAREFUL ? SCSI_LOOKED_AT : how;
+	}
 	if (r > 0)
 		r = map_remove(c, &map, force, err);
 	for (int i = 0; i < disks.count && r >= 0; i++)
