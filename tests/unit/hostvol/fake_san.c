@@ -76,6 +76,28 @@ static void remove_session(void)
 	drop("/sys/class/iscsi_connection/connection1:0");
 }
 
+/* ---- time ----------------------------------------------------------------------------------- */
+
+static int64_t waited_ms; /* what was waited for, in no time */
+static int64_t gone_ms; /* when the disk goes that was removed last */
+static unsigned going; /* which one */
+
+static int64_t san_mono_ms(const struct hostvol_host *host)
+{
+	return host_real.mono_ms(&host_real) + waited_ms;
+}
+
+/* All else that happens has happened at once: who waits still, waits in vain. */
+static int san_events_wait(const struct hostvol_host *host, int fd, int timeout_ms)
+{
+	waited_ms += timeout_ms;
+	if (gone_ms && san_mono_ms(host) >= gone_ms) {
+		remove_disk(going);
+		gone_ms = 0;
+	}
+	return 0;
+}
+
 /* ---- operations ----------------------------------------------------------------------------- */
 
 #define SAN_STEP(host, error, action)                                                              \
@@ -120,8 +142,13 @@ static int kernel_write(const char *path, const char *text)
 	    there("luns/", lun))
 		make_disk(lun);
 	if (sscanf(path, "/sys/block/sd%c/device/delete", &disk) == 1 &&
-	    str_has_suffix(path, "delete"))
-		remove_disk((unsigned)(disk - 'a'));
+	    str_has_suffix(path, "delete")) {
+		the_san->removals++;
+		going = (unsigned)(disk - 'a');
+		gone_ms = the_san->removal_ms ? san_mono_ms(NULL) + the_san->removal_ms : 0;
+		if (!gone_ms)
+			remove_disk(going);
+	}
 	return 0;
 }
 
@@ -164,7 +191,10 @@ static int san_claim(const struct hostvol_host *host, const char *device)
 
 static int san_flush(const struct hostvol_host *host, const char *device, int timeout_ms)
 {
-	SAN_STEP(host, -EIO, 0);
+	int ms = the_san->flush_ms < timeout_ms ? the_san->flush_ms : timeout_ms;
+
+	waited_ms += ms;
+	SAN_STEP(host, -EIO, ms < the_san->flush_ms ? -ETIMEDOUT : 0);
 }
 
 static int san_writers(const struct hostvol_host *host, unsigned major, unsigned minor, char *buf,
@@ -177,20 +207,6 @@ static int san_writers(const struct hostvol_host *host, unsigned major, unsigned
 static int san_events_open(const struct hostvol_host *host)
 {
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
-}
-
-static int64_t waited_ms;
-
-/* All that happens has happened at once: who waits still, waits in vain, and here in no time. */
-static int san_events_wait(const struct hostvol_host *host, int fd, int timeout_ms)
-{
-	waited_ms += timeout_ms;
-	return 0;
-}
-
-static int64_t san_mono_ms(const struct hostvol_host *host)
-{
-	return host_real.mono_ms(&host_real) + waited_ms;
 }
 
 static int san_stat(const struct hostvol_host *host, const char *path, struct host_stat *ret,

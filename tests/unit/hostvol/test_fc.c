@@ -6,6 +6,7 @@
 #include "fake_san.h"
 #include "fake_tree.h"
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -34,7 +35,9 @@ struct scene {
 	const struct unit *units; /* ended by no serial */
 	char scans[400]; /* "H:C:T:L " of each, in order of their text */
 	char disks[DISKS_MAX][64]; /* sda, sdb, …: their addresses; "" where gone */
-	bool multipath;
+	bool multipath, strict; /* strict: multipathd makes no map by itself, and here not at all */
+	unsigned down; /* this host's port that does not answer any more */
+	bool resized;
 };
 
 static struct scene *scene; /* of the test that runs */
@@ -49,9 +52,53 @@ static const struct unit *find_unit(unsigned host, unsigned target, uint64_t lun
 
 /* ---- what the kernel does ------------------------------------------------------------------- */
 
+static void remember(const char *wwid)
+{
+	cleanup_free char *path = xasprintf("%s/etc/multipath/wwids", scene->san.root);
+	cleanup_free char *line = xasprintf("/%s/\n", wwid), *text = NULL, *more = NULL;
+
+	file_read(path, 4096, &text, NULL, NULL);
+	if (text && strstr(text, line))
+		return;
+	more = xasprintf("%s%s", text ? text : "# multipath wwids\n", line);
+	tree_put(scene->san.root, more, "/etc/multipath/wwids");
+}
+
+static bool is_remembered(const char *wwid)
+{
+	cleanup_free char *path = xasprintf("%s/etc/multipath/wwids", scene->san.root);
+	cleanup_free char *line = xasprintf("\n/%s/\n", wwid), *text = NULL;
+
+	return file_read(path, 4096, &text, NULL, NULL) >= 0 && strstr(text, line);
+}
+
+static int fc_run(const struct hostvol_host *host, const struct host_command *command,
+		  struct host_result *ret)
+{
+	cleanup_free char *path = xasprintf("%s/etc/multipath/wwids", scene->san.root);
+	cleanup_free char *text = NULL, *line = NULL;
+
+	*ret = (struct host_result){ 0 };
+	assert_string_equal(command->argv[0], "multipath");
+	if (streq(command->argv[1], "-a")) {
+		remember("3600");
+		snprintf(ret->out, sizeof(ret->out), "wwid '3600' added\n");
+		return 0;
+	}
+	assert_string_equal(command->argv[1], "-w");
+	line = xasprintf("\n/%s/\n", command->argv[2]);
+	assert_int_equal(file_read(path, 4096, &text, NULL, NULL), 0);
+	assert_non_null(strstr(text, line));
+	strstr(text, line)[1] = '#';
+	tree_put(scene->san.root, text, "/etc/multipath/wwids");
+	return 0;
+}
+
 static void join_map(char disk)
 {
 	const char *root = scene->san.root;
+
+	remember("3600");
 
 	tree_put(root, "253:0", "/sys/block/dm-0/dev");
 	tree_put(root, "2048", "/sys/block/dm-0/size");
@@ -81,7 +128,7 @@ static void make_disk(const char *address)
 	tree_link(root, device, "/sys/block/sd%c/device", 'a' + n);
 	tree_put(root, "", "/dev/sd%c", 'a' + n);
 	tree_link(root, device, "/sys/class/scsi_device/%s/device", address);
-	if (scene->multipath)
+	if (scene->multipath && !scene->strict)
 		join_map((char)('a' + n));
 }
 
@@ -126,8 +173,15 @@ static int fc_write_kernel(const struct hostvol_host *host, const char *path, co
 			make_disk(address);
 		return 0;
 	}
-	assert_int_equal(sscanf(path, "/sys/block/sd%c/device/delete", &disk), 1);
-	remove_disk(disk);
+	assert_int_equal(sscanf(path, "/sys/block/sd%c/device/", &disk), 1);
+	if (str_has_suffix(path, "/delete")) {
+		remove_disk(disk);
+		return 0;
+	}
+	assert_true(str_has_suffix(path, "/rescan"));
+	if ((unsigned)atoi(scene->disks[disk - 'a']) == scene->down)
+		return -EIO;
+	tree_put(scene->san.root, "4096", "/sys/block/sd%c/size", disk);
 	return 0;
 }
 
@@ -166,7 +220,11 @@ static bool fc_multipathd_runs(const struct hostvol_host *host)
 static int fc_multipathd(const struct hostvol_host *host, const char *command, char *reply,
 			 size_t size, int timeout_ms)
 {
-	snprintf(reply, size, "ok\n");
+	snprintf(reply, size, scene->strict ? "find_multipaths \"strict\"\n" : "ok\n");
+	if (streq(command, "resize map 3600")) {
+		tree_put(scene->san.root, "4096", "/sys/block/dm-0/size");
+		scene->resized = true;
+	}
 	if (!streq(command, "del map 3600"))
 		return 0;
 	tree_drop(scene->san.root, "/sys/block/dm-0");
@@ -185,6 +243,7 @@ static int setup(void **state)
 	scene->rig = *state;
 	san_setup(scene->rig, &scene->san);
 	host = &scene->rig->fake->host;
+	host->run = fc_run;
 	host->write_kernel = fc_write_kernel;
 	host->inquiry = fc_inquiry;
 	host->claim = fc_claim;
@@ -292,12 +351,13 @@ static void test_trap_14_qlogic_flat(void **state)
 	ends();
 }
 
-/* A server's port, and one that is gone, are no way to anything. */
+/* Another server's port, one that is gone, and one that ceased to be a target. */
 static void test_qlogic_no_target(void **state)
 {
 	load("qla2xxx", hitachi);
 	assert_int_equal(connects("\"21000024ff7f2b20\"", "0", "", ""), -ENOTCONN);
 	assert_int_equal(connects("\"50060e801049cfe9\"", "0", "", ""), -ENOTCONN);
+	assert_int_equal(connects("\"50060e801049cfea\"", "0", "", ""), -ENOTCONN);
 	assert_nothing_left();
 }
 
@@ -392,6 +452,60 @@ static void test_trap_8_cisco_blocked_later(void **state)
 	ends();
 }
 
+/* ---- maps ----------------------------------------------------------------------------------- */
+
+/* Trap 20: with a path down the map keeps its size, and so does what is said of it. */
+static void test_trap_20_path_down(void **state)
+{
+	cleanup_free char *result = NULL, *later = NULL;
+
+	load("fnic", flash);
+	scene->multipath = true;
+	assert_int_equal(connects(FLASH, "1", "", "5:0:0:1 6:0:2:1 "), 0);
+	scene->down = 6;
+	assert_int_equal(hostvol_extend_volume_json(scene->rig->h, "v", &result, NULL), -EIO);
+	assert_false(scene->resized);
+	scene->down = 0;
+	assert_int_equal(hostvol_extend_volume_json(scene->rig->h, "v", &later, NULL), 0);
+	assert_true(scene->resized);
+	ends();
+}
+
+/* Trap 23: what multipathd remembers because of us it forgets with the map; nothing else. */
+static void test_trap_23_remembered_names(void **state)
+{
+	load("fnic", flash);
+	scene->multipath = true;
+	remember("36001");
+	remember("13600");
+	assert_int_equal(connects(FLASH, "1", "", "5:0:0:1 6:0:2:1 "), 0);
+	assert_true(is_remembered("3600"));
+	ends();
+	assert_false(is_remembered("3600"));
+	remember("3600");
+	assert_int_equal(connects(FLASH, "1", "", "5:0:0:1 6:0:2:1 "), 0);
+	ends();
+	assert_true(is_remembered("3600"));
+	assert_true(is_remembered("36001"));
+	assert_true(is_remembered("13600"));
+}
+
+/* Trap 23: the name goes also where no map came of it. */
+static void test_trap_23_no_map(void **state)
+{
+	load("fnic", flash);
+	scene->multipath = scene->strict = true;
+	remember("36001");
+	assert_int_equal(connects(FLASH, "1", "", "5:0:0:1 6:0:2:1 "), -ETIMEDOUT);
+	assert_false(is_remembered("3600"));
+	assert_nothing_left();
+	remember("3600");
+	assert_int_equal(connects(FLASH, "1", "", "5:0:0:1 6:0:2:1 "), -ETIMEDOUT);
+	assert_true(is_remembered("3600"));
+	assert_true(is_remembered("36001"));
+	assert_nothing_left();
+}
+
 #define FC_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -405,6 +519,9 @@ int main(void)
 		FC_TEST(test_emulex_map),
 		FC_TEST(test_emulex_marginal),
 		FC_TEST(test_cisco_blocked),
+		FC_TEST(test_trap_20_path_down),
+		FC_TEST(test_trap_23_remembered_names),
+		FC_TEST(test_trap_23_no_map),
 		FC_TEST(test_trap_12_cisco_second_port),
 		FC_TEST(test_trap_8_cisco_blocked_later),
 	};
