@@ -67,7 +67,8 @@ check "nothing is left" wait_for 10 nothing_left
 echo "# --- what multipathd remembers"
 strict() { multipathd_config strict && multipathd reconfigure && wait_for 30 bash -c 'multipathd show config local | grep -q strict'; }
 check "it takes only what it knows by name" strict
-check "a name that somebody else left there" bash -c "echo /$w0/ >> /etc/multipath/wwids"
+others_name() { echo "/$w0/" >> /etc/multipath/wwids && multipath -w $w1 && forgotten $w1; }
+check "a name that somebody else left there, and not the next volume's" others_name
 check "the LUN is another volume now" reuse away
 check "that is connected (trap 23)" both n '"wwn":"1f1c2a9e-0000-4000-8000-000000000000"'
 check "as a map of its own name (trap 2)" bash -c "[ \"\$(cat /sys/block/dm-0/dm/uuid)\" = mpath-$w1 ]"
