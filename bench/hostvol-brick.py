@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times os-brick's connect and disconnect for bench/hostvol: KIND one|two ROUNDS."""
+"""Times os-brick's connect and disconnect for bench/hostvol: KIND one|two; a round for each line that it reads."""
 import os
 import sys
 import time
@@ -19,7 +19,7 @@ privileged.default.set_client_mode(False)  # as root, without its helper daemon
 from os_brick.initiator import connector
 from os_brick.initiator.connectors import nvmeof
 
-kind, two, rounds = sys.argv[1], sys.argv[2] == "two", int(sys.argv[3])
+kind, two = sys.argv[1], sys.argv[2] == "two"
 read = nvmeof.sysfs_property
 
 
@@ -41,7 +41,8 @@ else:
     volume = dict(target_nqn="nqn.2026-01.net.example:s1", vol_uuid="3f1c2a9e-0000-4000-8000-000000000001",
                   portals=[["127.0.0.1", "4420", "tcp"]])
 brick = connector.InitiatorConnector.factory(kind, None, use_multipath=two, device_scan_attempts=3)
-for _ in range(rounds):
+print("ready", flush=True)
+for _ in sys.stdin:
     begin = time.monotonic()
     device = brick.connect_volume(volume)
     print(name, "connect", int((time.monotonic() - begin) * 1e6))
@@ -49,4 +50,4 @@ for _ in range(rounds):
         f.read(512)
     begin = time.monotonic()
     brick.disconnect_volume(volume, device)
-    print(name, "disconnect", int((time.monotonic() - begin) * 1e6))
+    print(name, "disconnect", int((time.monotonic() - begin) * 1e6), flush=True)

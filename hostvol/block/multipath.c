@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "multipath.h"
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "events.h"
@@ -8,10 +9,13 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #define COMMAND_MS 30000
 #define ALL_PATHS_MS 10000 /* for the rest of its paths to join a map */
 #define GONE_MS 30000
+#define WWID_TEXT 128
+#define WWIDS_MAX (4 << 20)
 
 static int take_map(const char *name, void *userdata)
 {
@@ -81,6 +85,88 @@ static int command(const struct call *c, char *reply, size_t size, const char *v
 	return 0;
 }
 
+static int run(const struct call *c, const char *const *argv, struct error *err)
+{
+	struct host_result result;
+	int r = call_left(c, COMMAND_MS, err);
+
+	if (r < 0)
+		return r;
+	r = c->host->run(c->host, &(struct host_command){ .argv = argv, .timeout_ms = r }, &result);
+	if (r < 0)
+		return error_errno(err, -r, "cannot run %s", argv[0]);
+	if (result.status)
+		return error_set(err, EIO, "%s: %.*s", argv[0], (int)strcspn(result.err, "\n"),
+				 result.err);
+	return 0;
+}
+
+/* ---- what is remembered of it --------------------------------------------------------------- */
+
+char *map_names(const struct call *c)
+{
+	cleanup_free char *path = NULL, *text = NULL;
+
+	if (text_format(&path, NULL, "%s/etc/multipath/wwids", c->host->root) < 0)
+		return NULL;
+	if (file_read(path, WWIDS_MAX, &text, NULL, NULL) == -ENOENT)
+		return strdup("");
+	return TAKE_PTR(text);
+}
+
+static const char *wwid_of(const struct map *m)
+{
+	return m->uuid + strlen("mpath-");
+}
+
+/* A line of its own, between slashes. */
+static bool has_name(const char *names, const char *wwid)
+{
+	size_t len = strlen(wwid);
+
+	for (const char *p = names; (p = strchr(p, '/')); p += strcspn(p, "\n"))
+		if ((p == names || p[-1] == '\n') && strncmp(p + 1, wwid, len) == 0 &&
+		    p[len + 1] == '/')
+			return true;
+	return false;
+}
+
+/* Beside the records: like what it stands for, it outlives a reboot. */
+static int note_path(const struct call *c, const struct map *m, char **dir, char **path)
+{
+	char id[HASH_TEXT_MAX];
+
+	hash_of(id, m->uuid);
+	if (text_format(dir, NULL, "%s/wwids", c->h->state_dir) < 0)
+		return -ENOMEM;
+	return text_format(path, NULL, "%s/%s", *dir, id);
+}
+
+/* Notes for map_forget that a map was made whose name was not there before. */
+static void note(const struct call *c, const struct map *m, const char *before)
+{
+	cleanup_free char *dir = NULL, *path = NULL;
+
+	if (!before || has_name(before, wwid_of(m)) || note_path(c, m, &dir, &path) < 0 ||
+	    c->host->make_dir(c->host, dir, 0700) < 0)
+		return;
+	c->host->write_file(c->host, path, wwid_of(m), strlen(wwid_of(m)));
+}
+
+void map_forget(const struct call *c, const struct map *m)
+{
+	cleanup_free char *dir = NULL, *path = NULL;
+	struct error problem = ERROR_INIT;
+
+	if (note_path(c, m, &dir, &path) < 0 || access(path, F_OK) < 0)
+		return;
+	if (run(c, (const char *const[]){ "multipath", "-w", wwid_of(m), NULL }, &problem) < 0)
+		call_log(c, HOSTVOL_LOG_WARNING, "%s stays in /etc/multipath/wwids: %s", wwid_of(m),
+			 problem.message);
+	else
+		c->host->remove_file(c->host, path);
+}
+
 /* ---- coming --------------------------------------------------------------------------------- */
 
 /* Unless it takes all it sees, multipathd makes maps only of those that it was told of by name. */
@@ -99,20 +185,24 @@ static bool takes_all(const struct call *c)
 	       !str_has_prefix(value, "on") && !str_has_prefix(value, "yes");
 }
 
-static void introduce(const struct call *c, const char (*paths)[DISK_NAME_MAX], int count)
+/* wwid: the name that was added, or "". */
+static void introduce(const struct call *c, const char (*paths)[DISK_NAME_MAX], int count,
+		      char wwid[static WWID_TEXT])
 {
 	char device[DISK_NAME_MAX + 8], reply[256];
 	struct host_result result;
 	int left = call_left(c, COMMAND_MS, NULL);
 
+	wwid[0] = '\0';
 	if (left < 0 || takes_all(c))
 		return;
 	snprintf(device, sizeof(device), "/dev/%s", paths[0]);
-	c->host->run(c->host,
-		     &(struct host_command){
-			     .argv = (const char *const[]){ "multipath", "-a", device, NULL },
-			     .timeout_ms = left },
-		     &result);
+	if (c->host->run(c->host,
+			 &(struct host_command){
+				 .argv = (const char *const[]){ "multipath", "-a", device, NULL },
+				 .timeout_ms = left },
+			 &result) >= 0)
+		sscanf(result.out, "wwid '%127[^']' added", wwid);
 	for (int i = 0; i < count; i++)
 		command(c, reply, sizeof(reply), "add path", paths[i], NULL);
 }
@@ -147,8 +237,8 @@ static int all_paths(void *arg)
 	return some_paths(w) && w->have == w->count;
 }
 
-int map_await(const struct call *c, const char (*paths)[DISK_NAME_MAX], int count, struct map *ret,
-	      struct error *err)
+static int await(const struct call *c, const char (*paths)[DISK_NAME_MAX], int count,
+		 char wwid[static WWID_TEXT], struct map *ret, struct error *err)
 {
 	cleanup_watch struct watch w = WATCH_INIT;
 	struct map m = { 0 };
@@ -158,7 +248,7 @@ int map_await(const struct call *c, const char (*paths)[DISK_NAME_MAX], int coun
 	if (r < 0)
 		return r;
 	if (!some_paths(&wanted))
-		introduce(c, paths, count);
+		introduce(c, paths, count, wwid);
 	r = watch_until(c, &w, 0, some_paths, &wanted, err);
 	if (r == -ETIMEDOUT)
 		return error_set(err, ETIMEDOUT,
@@ -179,6 +269,22 @@ int map_await(const struct call *c, const char (*paths)[DISK_NAME_MAX], int coun
 	return 0;
 }
 
+int map_await(const struct call *c, const char (*paths)[DISK_NAME_MAX], int count,
+	      const char *before, struct map *ret, struct error *err)
+{
+	char wwid[WWID_TEXT] = "";
+	int r = await(c, paths, count, wwid, ret, err);
+
+	if (r >= 0) {
+		note(c, ret, before);
+	} else if (wwid[0] && before && !has_name(before, wwid)) {
+		struct call undo = call_undo(c);
+
+		run(&undo, (const char *const[]){ "multipath", "-w", wwid, NULL }, NULL);
+	}
+	return r;
+}
+
 /* ---- going ---------------------------------------------------------------------------------- */
 
 struct departure {
@@ -194,22 +300,6 @@ static int has_gone(void *arg)
 	/* its name may be another's by now */
 	sys_line(d->c, uuid, sizeof(uuid), "/sys/block/%s/dm/uuid", d->map->disk.name);
 	return !streq(uuid, d->map->uuid);
-}
-
-static int run(const struct call *c, const char *const *argv, struct error *err)
-{
-	struct host_result result;
-	int r = call_left(c, COMMAND_MS, err);
-
-	if (r < 0)
-		return r;
-	r = c->host->run(c->host, &(struct host_command){ .argv = argv, .timeout_ms = r }, &result);
-	if (r < 0)
-		return error_errno(err, -r, "cannot run %s", argv[0]);
-	if (result.status)
-		return error_set(err, EIO, "%s: %.*s", argv[0], (int)strcspn(result.err, "\n"),
-				 result.err);
-	return 0;
 }
 
 /* Users of the map get errors instead of waiting for paths; it goes with the last of them. */
@@ -240,17 +330,9 @@ int map_remove(const struct call *c, const struct map *m, bool force, struct err
 		return r;
 	if (r < 0)
 		return let_go(c, m);
-	r = call_left(c, COMMAND_MS, err);
+	r = force ? 0 : disk_flush(c, &now, err);
 	if (r < 0)
 		return r;
-	if (!force) {
-		r = c->host->flush(c->host, now.path, r);
-		if (r < 0)
-			return error_errno(err, -r,
-					   "what was written to %s cannot be brought to the "
-					   "storage (by force it is given up)",
-					   now.path);
-	}
 	r = command(c, reply, sizeof(reply), "del map", m->name, NULL);
 	if (r < 0)
 		r = run(c, (const char *const[]){ "multipath", "-f", m->name, NULL }, err);

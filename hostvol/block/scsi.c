@@ -12,7 +12,6 @@
 
 #define SCANS 3 /* storage that was just told to export may take a moment */
 #define SCAN_AGAIN_MS 1000
-#define FLUSH_MS 60000
 #define GONE_MS 30000
 
 int scsi_lun(const char *text, const char *mode, uint64_t *ret, struct error *err)
@@ -135,21 +134,6 @@ static int has_gone(void *arg)
 	return !sys_exists(d->c, "/sys/class/scsi_device/%s", d->address);
 }
 
-static int flush(const struct call *c, const struct disk *d, struct error *err)
-{
-	int r = call_left(c, FLUSH_MS, err);
-
-	if (r < 0)
-		return r;
-	r = c->host->flush(c->host, d->path, r);
-	if (r < 0)
-		return error_errno(err, -r,
-				   "what was written to %s cannot be brought to the storage (by "
-				   "force it is given up)",
-				   d->path);
-	return 0;
-}
-
 int scsi_remove(const struct call *c, const char *name, enum scsi_removal how, struct error *err)
 {
 	cleanup_watch struct watch w = WATCH_INIT;
@@ -163,10 +147,10 @@ int scsi_remove(const struct call *c, const char *name, enum scsi_removal how, s
 		return 0; /* it is gone */
 	departure.address = strrchr(where, '/') + 1;
 	r = watch_open(c, &w, err);
-	if (r >= 0 && how != SCSI_FORCE)
+	if (r >= 0 && (how == SCSI_CAREFUL || how == SCSI_UNDO))
 		r = usage_refuse(c, &d, NULL, err);
-	if (r >= 0 && how == SCSI_CAREFUL)
-		r = flush(c, &d, err);
+	if (r >= 0 && (how == SCSI_CAREFUL || how == SCSI_LOOKED_AT))
+		r = disk_flush(c, &d, err);
 	if (r < 0)
 		return r;
 	if (how != SCSI_FORCE) {

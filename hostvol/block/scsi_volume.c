@@ -187,6 +187,7 @@ static int set_path(const struct call *c, struct attachment *a, const struct dis
 int scsi_volume_connect(const struct call *c, struct attachment *a, const struct scsi_paths *paths,
 			bool multipath, struct error *err)
 {
+	cleanup_free char *names = multipath ? map_names(c) : NULL;
 	struct disks disks;
 	struct map map = { 0 };
 	struct disk d;
@@ -195,11 +196,15 @@ int scsi_volume_connect(const struct call *c, struct attachment *a, const struct
 	if (r < 0)
 		return r;
 	if (multipath) {
-		r = map_await(c, (const char(*)[DISK_NAME_MAX])disks.names, disks.count, &map, err);
+		r = map_await(c, (const char(*)[DISK_NAME_MAX])disks.names, disks.count, names,
+			      &map, err);
 		if (r >= 0)
 			r = attachment_set_detail(a, "map", map.uuid, err);
 		return r < 0 ? r : set_path(c, a, &map.disk, err);
 	}
+	/* multipathd may take a single path too: then only the map can be opened */
+	if (map_of_path(c, disks.names[0], &map) == 1)
+		return set_path(c, a, &map.disk, err);
 	r = disk_read(c, disks.names[0], &d);
 	if (r < 0)
 		return error_set(err, ENODEV, "/dev/%s went away", disks.names[0]);
@@ -232,16 +237,30 @@ int scsi_volume_verify(const struct call *c, struct attachment *a, const struct 
 	}
 	if (!good)
 		return r;
-	if (!multipath)
+	r = find_map(c, &disks, &map);
+	if (!multipath && r != 1)
 		return disk_read(c, disks.names[0], &d) < 0 ? -ENODEV : set_path(c, a, &d, err);
 	/* another map may have its number by now: known by its UUID */
-	if (find_map(c, &disks, &map) != 1 || !streq(map.uuid, attachment_detail(a, "map")))
+	if (multipath && (r != 1 || !streq(map.uuid, attachment_detail(a, "map"))))
 		return error_set(err, ENOENT, "the map %s is gone: connect the volume again",
 				 attachment_detail(a, "map"));
 	return set_path(c, a, &map.disk, err);
 }
 
 /* ---- remove --------------------------------------------------------------------------------- */
+
+/* Before anything is touched: -EBUSY where somebody uses a path for himself. */
+static int refuse_used(const struct call *c, const struct disks *disks, const char *map,
+		       struct error *err)
+{
+	struct disk d;
+	int r = 0;
+
+	for (int i = 0; i < disks->count && r >= 0; i++)
+		if (disk_read(c, disks->names[i], &d) >= 0)
+			r = usage_refuse(c, &d, map, err);
+	return r;
+}
 
 int scsi_volume_remove(const struct call *c, struct attachment *a, const struct scsi_paths *paths,
 		       bool force, struct error *err)
@@ -251,24 +270,23 @@ int scsi_volume_remove(const struct call *c, struct attachment *a, const struct 
 							       : SCSI_CAREFUL;
 	struct disks disks;
 	struct map map;
-	struct disk d;
-	int r = find_disks(c, paths, &disks);
+	int mapped, r = find_disks(c, paths, &disks);
 
 	if (r < 0)
 		return error_errno(err, -r, "cannot look for the volume's disks");
 	/* whatever was wanted when it was connected: what is there now counts */
-	r = find_map(c, &disks, &map);
-	for (int i = 0; i < disks.count && r >= 0 && !force; i++)
-		if (disk_read(c, disks.names[i], &d) >= 0) {
-			int used = usage_refuse(c, &d, r > 0 ? map.disk.name : NULL, err);
-
-			if (used < 0)
-				return used;
-		}
-	if (r > 0)
+	r = mapped = find_map(c, &disks, &map);
+	/* one disk alone is looked at where it is removed */
+	if (r >= 0 && !force && (mapped || disks.count > 1)) {
+		r = refuse_used(c, &disks, mapped ? map.disk.name : NULL, err);
+		how = how == SCSI_CAREFUL ? SCSI_LOOKED_AT : how;
+	}
+	if (r >= 0 && mapped)
 		r = map_remove(c, &map, force, err);
 	for (int i = 0; i < disks.count && r >= 0; i++)
 		r = scsi_remove(c, disks.names[i], how, err);
+	if (r >= 0 && mapped)
+		map_forget(c, &map);
 	return r;
 }
 

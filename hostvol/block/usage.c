@@ -8,6 +8,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#define FLUSH_MAX_MS 60000
+
 struct usage {
 	const struct call *c;
 	const char *disk; /* whose partitions are looked at */
@@ -132,4 +134,20 @@ int usage_refuse(const struct call *c, const struct disk *d, const char *ignore,
 	return error_set(err, EBUSY, "%s is in use (%.200s%s): end that first", d->path,
 			 json_string_value(json_array_get(users, 0)),
 			 json_array_size(users) > 1 ? ", …" : "");
+}
+
+int disk_flush(const struct call *c, const struct disk *d, struct error *err)
+{
+	int r = call_left(c, 0, err);
+
+	if (r < 0)
+		return r;
+	r -= r / 4;
+	r = c->host->flush(c->host, d->path, r < FLUSH_MAX_MS ? r : FLUSH_MAX_MS);
+	if (r < 0)
+		return error_errno(err, -r,
+				   "what was written to %s cannot be brought to the storage (by "
+				   "force it is given up)",
+				   d->path);
+	return 0;
 }

@@ -15,3 +15,8 @@ int usage_list(const struct call *c, const struct disk *d, const char *ignore, j
 	       struct error *err);
 /* -EBUSY and who uses it. */
 int usage_refuse(const struct call *c, const struct disk *d, const char *ignore, struct error *err);
+/*
+ * Writes out what is cached of it. That may take long: a quarter of the call's time is left over for
+ * the steps that follow, so that a slow one ends before any of them is begun, not in their middle.
+ */
+int disk_flush(const struct call *c, const struct disk *d, struct error *err);

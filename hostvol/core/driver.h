@@ -13,6 +13,7 @@ enum param_type {
 	PARAM_NUMBER, /* whole, not negative, or a string of digits; kept as a string */
 	PARAM_GROUP, /* an object whose fields are parameters of the same table */
 	PARAM_TEXT, /* a string of several lines: a file's content */
+	PARAM_MAP, /* an object of lists; {"a": ["b", "c"], "d": "e"} is kept as "a;b;c,d;e" */
 };
 
 struct param {

@@ -174,6 +174,33 @@ static int list_text(const json_t *value, json_t **ret, struct error *err)
 	return *ret ? 0 : no_memory(err);
 }
 
+/* New reference to "key;a;b,key;c" of an object. */
+static int map_text(const json_t *value, json_t **ret, struct error *err)
+{
+	cleanup_json json_t *list = json_array();
+	const char *key;
+	json_t *items;
+
+	if (json_is_string(value)) {
+		*ret = json_incref((json_t *)value);
+		return 0;
+	}
+	if (!list)
+		return no_memory(err);
+	if (!json_is_object(value))
+		return error_set(err, EINVAL, "not an object");
+	json_object_foreach ((json_t *)value, key, items) {
+		json_t *entry = json_array();
+
+		if (json_array_append_new(list, entry) < 0 ||
+		    json_array_append_new(entry, json_string(key)) < 0 ||
+		    (json_is_array(items) ? json_array_extend(entry, items)
+					  : json_array_append(entry, items)) < 0)
+			return no_memory(err);
+	}
+	return list_text(list, ret, err);
+}
+
 /* A string of digits, of a number or of itself: others send one or the other. */
 static int convert_number(const struct param *p, const json_t *value, json_t **ret,
 			  struct error *err)
@@ -205,8 +232,9 @@ static int convert(const struct param *p, const json_t *value, json_t **ret, str
 	const char *text;
 	int r;
 
-	if (p->type == PARAM_LIST) {
-		r = list_text(value, &list, err);
+	if (p->type == PARAM_LIST || p->type == PARAM_MAP) {
+		r = p->type == PARAM_MAP ? map_text(value, &list, err)
+					 : list_text(value, &list, err);
 		if (r < 0)
 			return error_prefix(err, "%s", p->name);
 		value = list;

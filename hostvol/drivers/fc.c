@@ -17,8 +17,9 @@
 #define WWN_DIGITS 16
 #define TARGETS_MAX 16
 
-/* The target's ports, and the unit's number at each. */
+/* The target's ports, the unit's number at each, and which of this host's ports lead there. */
 struct fc_targets {
+	const char *map; /* "initiator;port;port,…"; NULL: all that see them */
 	struct {
 		char wwn[WWN_DIGITS + 1];
 		uint64_t lun;
@@ -43,18 +44,19 @@ static int wwn_digits(const char *text, size_t len, char ret[static WWN_DIGITS +
 	return n == WWN_DIGITS ? 0 : -EINVAL;
 }
 
+/* A list of names, or of such lists (initiatorTargetMap). */
 static int check_wwns(const char *value, struct error *err)
 {
 	char digits[WWN_DIGITS + 1];
 
 	for (const char *p = value; *p;) {
-		size_t len = strcspn(p, ",");
+		size_t len = strcspn(p, ",;");
 
 		if (wwn_digits(p, len, digits) < 0)
 			return error_set(err, EINVAL, "\"%.*s\" is no port name of 16 digits",
 					 (int)(len < 60 ? len : 60), p);
 		p += len;
-		p += *p == ',';
+		p += *p != '\0';
 	}
 	return 0;
 }
@@ -80,8 +82,12 @@ static const struct param params[] = {
 	SCSI_PARAM_ENFORCE_MULTIPATH,
 	SCSI_PARAM_ADDRESSING_MODE,
 	{ .name = "initiatorTargetMap",
-	  .type = PARAM_IGNORED,
-	  .help = "Accepted and ignored: this host's ports say themselves what they see." },
+	  .type = PARAM_MAP,
+	  .check = check_wwns,
+	  .fallback = "every port of this host that sees the target",
+	  .help = "Which ports of the target each of this host's ports is zoned to. Others are not "
+		  "asked: a virtual port (NPIV) sees the same target, and another volume there.",
+	  .example = "{\"2100001b32817c0a\": [\"50060e801049cfd1\"]}" },
 	{ .name = "enableWildcardScan",
 	  .type = PARAM_IGNORED,
 	  .help = "Accepted and ignored: only the volume itself is looked for." },
@@ -96,7 +102,7 @@ static int read_targets(const struct attachment *a, struct fc_targets *ret, stru
 	char text[40];
 	int r;
 
-	ret->count = 0;
+	*ret = (struct fc_targets){ .map = attachment_param(a, "initiatorTargetMap") };
 	while (*wwn) {
 		size_t len = strcspn(wwn, ",");
 
@@ -129,8 +135,41 @@ struct search {
 	const struct call *c;
 	const struct fc_targets *targets;
 	struct scsi_paths *out;
-	bool online; /* only what can be reached now */
+	const char *state; /* only ports in this one; NULL: in any */
 };
+
+/* The first of what is left of "a;b,c"; returns where the rest begins, NULL at the end. */
+static const char *next_wwn(const char *text, char ret[static WWN_DIGITS + 1])
+{
+	size_t len = strcspn(text, ",;");
+
+	if (!len || wwn_digits(text, len, ret) < 0)
+		return NULL;
+	return text + len;
+}
+
+/* Whether the map sends this host's port (hostN) to the target's. */
+static bool leads_to(const struct search *s, unsigned host, const char *target)
+{
+	const char *p = s->targets->map;
+	char line[64], own[WWN_DIGITS + 1], wwn[WWN_DIGITS + 1];
+	bool ours = false, first = true;
+
+	if (!p)
+		return true;
+	sys_line(s->c, line, sizeof(line), "/sys/class/fc_host/host%u/port_name", host);
+	if (wwn_digits(line, strlen(line), own) < 0)
+		return false;
+	while ((p = next_wwn(p, wwn))) {
+		if (first)
+			ours = streq(wwn, own);
+		else if (ours && streq(wwn, target))
+			return true;
+		first = *p == ',';
+		p += *p != '\0';
+	}
+	return false;
+}
 
 static int add_port(const char *name, void *userdata)
 {
@@ -141,17 +180,17 @@ static int add_port(const char *name, void *userdata)
 
 	if (sscanf(name, "rport-%u:%u-%u", &host, &channel, &number) != 3)
 		return 0;
-	/* a target's own port sees this host's as well: that is no way to a unit */
+	/* other hosts' ports are seen as well, and have no number as a target */
 	sys_line(s->c, roles, sizeof(roles), "/sys/class/fc_remote_ports/%s/roles", name);
 	sys_line(s->c, line, sizeof(line), "/sys/class/fc_remote_ports/%s/port_name", name);
 	if (!strstr(roles, "FCP Target") || wwn_digits(line, strlen(line), wwn) < 0 ||
 	    sys_number(s->c, &target, "/sys/class/fc_remote_ports/%s/scsi_target_id", name) < 0)
 		return 0;
 	sys_line(s->c, line, sizeof(line), "/sys/class/fc_remote_ports/%s/port_state", name);
-	if (s->online && !streq(line, "Online"))
+	if (s->state && !streq(line, s->state))
 		return 0;
 	for (int i = 0; i < s->targets->count && s->out->count < SCSI_PATHS_MAX; i++)
-		if (streq(wwn, s->targets->items[i].wwn))
+		if (streq(wwn, s->targets->items[i].wwn) && leads_to(s, host, wwn))
 			s->out->at[s->out->count++] =
 				(struct scsi_address){ .host = host,
 						       .channel = channel,
@@ -160,18 +199,42 @@ static int add_port(const char *name, void *userdata)
 	return 0;
 }
 
-static int find_paths(const struct call *c, const struct attachment *a, bool online,
-		      struct scsi_paths *ret, struct error *err)
+static int by_number(const void *a, const void *b)
+{
+	const struct scsi_address *x = a, *y = b;
+
+	if (x->host != y->host)
+		return x->host < y->host ? -1 : 1;
+	return x->target < y->target ? -1 : x->target > y->target;
+}
+
+/* Adds them in an order that is the same each time. */
+static int find_in_state(const struct call *c, const struct attachment *a, const char *state,
+			 struct scsi_paths *ret, struct error *err)
 {
 	struct fc_targets targets;
-	int r = read_targets(a, &targets, err);
+	struct search s = { .c = c, .targets = &targets, .out = ret, .state = state };
+	int before = ret->count, r = read_targets(a, &targets, err);
+
+	if (r >= 0)
+		r = sys_each(c, "/sys/class/fc_remote_ports", add_port, &s);
+	if (r >= 0)
+		qsort(ret->at + before, (size_t)(ret->count - before), sizeof(ret->at[0]),
+		      by_number);
+	return r;
+}
+
+/* reachable: only what answers now; what the fabric calls marginal does, and comes last. */
+static int find_paths(const struct call *c, const struct attachment *a, bool reachable,
+		      struct scsi_paths *ret, struct error *err)
+{
+	int r;
 
 	ret->count = 0;
-	return r < 0 ? r
-		     : sys_each(
-			       c, "/sys/class/fc_remote_ports", add_port,
-			       &(struct search){
-				       .c = c, .targets = &targets, .out = ret, .online = online });
+	if (!reachable)
+		return find_in_state(c, a, NULL, ret, err);
+	r = find_in_state(c, a, "Online", ret, err);
+	return r < 0 ? r : find_in_state(c, a, "Marginal", ret, err);
 }
 
 /* ---- operations ----------------------------------------------------------------------------- */

@@ -60,7 +60,7 @@ static json_t *params_to_json(const struct param *table)
 	static const char *const types[] = {
 		[PARAM_STRING] = "string", [PARAM_BOOLEAN] = "boolean", [PARAM_IGNORED] = "any",
 		[PARAM_NUMBER] = "number", [PARAM_GROUP] = "object",	[PARAM_LIST] = "list",
-		[PARAM_TEXT] = "text",
+		[PARAM_TEXT] = "text",	   [PARAM_MAP] = "object",
 	};
 	json_t *a = json_array();
 

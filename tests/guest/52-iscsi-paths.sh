@@ -31,8 +31,8 @@ check "nothing is left" nothing_left
 
 echo "# --- paths"
 check "multipathd" multipathd_start
-both() { info a $t1 0 && sed -i 's/127.0.0.1:3260/127.0.0.1:3260,127.0.0.2:3260/' /run/a.json && hostvol connect /run/a.json; }
-check "two portals" both
+both() { info "$1" $t1 0 "${2:-}" && sed -i 's/127.0.0.1:3260/127.0.0.1:3260,127.0.0.2:3260/' "/run/$1.json" && hostvol connect "/run/$1.json"; }
+check "two portals" both a
 check "two sessions" count sessions 2
 check "two disks" count disks 2
 check "one map of both" bash -c '[ "$(ls /sys/block/dm-0/slaves | wc -l)" = 2 ]'
@@ -49,8 +49,13 @@ check "all paths are still there (trap 8)" count disks 2
 umount /mnt/a
 check "it ends" hostvol disconnect a
 check "nothing is left (trap 8)" nothing_left
+w0=360014050f1c2a9e00004000800000000 w1=360014051f1c2a9e00004000800000000
+remembered() { grep -qx "/$1/" /etc/multipath/wwids; }
+forgotten() { ! remembered "$1"; }
+check "multipathd has forgotten its name (trap 23)" forgotten $w0
 check "one path, on which multipathd makes a map by itself" connect b $t1 1
 check "a map" wait_for 20 count maps 1
+check "is its path: the disk itself is held" bash -c '[ "$(readlink -f "$(hostvol path b)")" = /dev/dm-0 ]'
 check "disconnecting looks at what is there (trap 10)" hostvol disconnect b
 check "nothing is left" nothing_left
 check "one of two portals does not answer" connect b $t1 1 '"targetPortals":["127.0.0.1:3260","127.0.0.9:3260"],"multipath":true'
@@ -58,4 +63,23 @@ check "written" written b d1
 forced() { exec 7<> "$(device b)" && hostvol disconnect --force b; local r=$?; exec 7>&-; return $r; }
 check "in use, by force" forced
 check "nothing is left" wait_for 10 nothing_left
+
+echo "# --- what multipathd remembers"
+strict() { multipathd_config strict && multipathd reconfigure && wait_for 30 bash -c 'multipathd show config local | grep -q strict'; }
+check "it takes only what it knows by name" strict
+others_name() { echo "/$w0/" >> /etc/multipath/wwids && multipath -w $w1 && forgotten $w1; }
+check "a name that somebody else left there, and not the next volume's" others_name
+check "the LUN is another volume now" reuse away
+check "that is connected (trap 23)" both n '"wwn":"1f1c2a9e-0000-4000-8000-000000000000"'
+check "as a map of its own name (trap 2)" bash -c "[ \"\$(cat /sys/block/dm-0/dm/uuid)\" = mpath-$w1 ]"
+check "written" written n d1
+check "it ends" hostvol disconnect n
+check "its name is forgotten (trap 23)" forgotten $w1
+check "the other's is not (trap 23)" remembered $w0
+check "the LUN is the first volume again" reuse back
+check "that is connected" both a "\"wwn\":\"$serial0\""
+check "written" written a d0
+check "it ends" hostvol disconnect a
+check "its name stays, since it was there before (trap 23)" remembered $w0
+check "nothing is left" nothing_left
 plan

@@ -44,9 +44,11 @@ lio_chap() {
 lio_grow() { # DISK SIZE
 	truncate -s "$2" "/run/$1.img" && losetup -c "$(losetup -j "/run/$1.img" | cut -d : -f 1)"
 }
+multipathd_config() { # FIND_MULTIPATHS
+	printf 'defaults {\n\tuser_friendly_names no\n\tfind_multipaths %s\n\tpolling_interval 1\n}\n' "$1" > /etc/multipath.conf
+}
 multipathd_start() {
-	printf 'defaults {\n\tuser_friendly_names no\n\tfind_multipaths no\n\tpolling_interval 1\n}\n' > /etc/multipath.conf
-	multipathd && wait_for 30 bash -c 'multipathd show daemon | grep -Eq "running|idle"'
+	multipathd_config no && multipathd && wait_for 30 bash -c 'multipathd show daemon | grep -Eq "running|idle"'
 }
 
 # The volumes of the tests, and what they leave.

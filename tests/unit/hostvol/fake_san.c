@@ -4,58 +4,18 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "fake_tree.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 static struct san *the_san; /* of the test that runs; a fork has its own copy */
 
-__attribute__((format(printf, 2, 3))) static void put(const char *text, const char *format, ...)
-{
-	char path[600], dir[600];
-	va_list args;
-
-	va_start(args, format);
-	snprintf(path, sizeof(path), "%s", the_san->root);
-	vsnprintf(path + strlen(path), sizeof(path) - strlen(path), format, args);
-	va_end(args);
-	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(path, '/') - path), path);
-	if (mkdir_parents(dir, 0755, NULL) < 0 ||
-	    (text && file_write(path, text, strlen(text), 0644, NULL) < 0))
-		abort();
-}
-
-__attribute__((format(printf, 2, 3))) static void link_to(const char *target, const char *format,
-							  ...)
-{
-	char path[600], full[900];
-	va_list args;
-
-	va_start(args, format);
-	snprintf(path, sizeof(path), "%s", the_san->root);
-	vsnprintf(path + strlen(path), sizeof(path) - strlen(path), format, args);
-	va_end(args);
-	snprintf(full, sizeof(full), "%s%s", the_san->root, target);
-	unlink(path);
-	if (symlink(full, path) < 0)
-		abort();
-}
-
-__attribute__((format(printf, 1, 2))) static void drop(const char *format, ...)
-{
-	char path[600];
-	va_list args;
-
-	va_start(args, format);
-	snprintf(path, sizeof(path), "%s", the_san->root);
-	vsnprintf(path + strlen(path), sizeof(path) - strlen(path), format, args);
-	va_end(args);
-	remove_tree(path, NULL);
-}
+#define put(...) tree_put(the_san->root, __VA_ARGS__)
+#define link_to(...) tree_link(the_san->root, __VA_ARGS__)
+#define drop(...) tree_drop(the_san->root, __VA_ARGS__)
 
 static bool there(const char *format, unsigned n)
 {
@@ -64,22 +24,6 @@ static bool there(const char *format, unsigned n)
 	snprintf(name, sizeof(name), "/%s%u", format, n);
 	snprintf(path, sizeof(path), "%s%s", the_san->root, name);
 	return access(path, F_OK) == 0;
-}
-
-static int entries(const char *dir)
-{
-	char path[600];
-	struct dirent *e;
-	int n = 0;
-	DIR *d;
-
-	snprintf(path, sizeof(path), "%s%s", the_san->root, dir);
-	d = opendir(path);
-	while (d && (e = readdir(d)))
-		n += e->d_name[0] != '.';
-	if (d)
-		closedir(d);
-	return n;
 }
 
 /* ---- what the kernel does ------------------------------------------------------------------- */
@@ -132,6 +76,28 @@ static void remove_session(void)
 	drop("/sys/class/iscsi_connection/connection1:0");
 }
 
+/* ---- time ----------------------------------------------------------------------------------- */
+
+static int64_t waited_ms; /* what was waited for, in no time */
+static int64_t gone_ms; /* when the disk goes that was removed last */
+static unsigned going; /* which one */
+
+static int64_t san_mono_ms(const struct hostvol_host *host)
+{
+	return host_real.mono_ms(&host_real) + waited_ms;
+}
+
+/* All else that happens has happened at once: who waits still, waits in vain. */
+static int san_events_wait(const struct hostvol_host *host, int fd, int timeout_ms)
+{
+	waited_ms += timeout_ms;
+	if (gone_ms && san_mono_ms(host) >= gone_ms) {
+		remove_disk(going);
+		gone_ms = 0;
+	}
+	return 0;
+}
+
 /* ---- operations ----------------------------------------------------------------------------- */
 
 #define SAN_STEP(host, error, action)                                                              \
@@ -176,8 +142,13 @@ static int kernel_write(const char *path, const char *text)
 	    there("luns/", lun))
 		make_disk(lun);
 	if (sscanf(path, "/sys/block/sd%c/device/delete", &disk) == 1 &&
-	    str_has_suffix(path, "delete"))
-		remove_disk((unsigned)(disk - 'a'));
+	    str_has_suffix(path, "delete")) {
+		the_san->removals++;
+		going = (unsigned)(disk - 'a');
+		gone_ms = the_san->removal_ms ? san_mono_ms(NULL) + the_san->removal_ms : 0;
+		if (!gone_ms)
+			remove_disk(going);
+	}
 	return 0;
 }
 
@@ -220,7 +191,10 @@ static int san_claim(const struct hostvol_host *host, const char *device)
 
 static int san_flush(const struct hostvol_host *host, const char *device, int timeout_ms)
 {
-	SAN_STEP(host, -EIO, 0);
+	int ms = the_san->flush_ms < timeout_ms ? the_san->flush_ms : timeout_ms;
+
+	waited_ms += ms;
+	SAN_STEP(host, -EIO, ms < the_san->flush_ms ? -ETIMEDOUT : 0);
 }
 
 static int san_writers(const struct hostvol_host *host, unsigned major, unsigned minor, char *buf,
@@ -233,20 +207,6 @@ static int san_writers(const struct hostvol_host *host, unsigned major, unsigned
 static int san_events_open(const struct hostvol_host *host)
 {
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
-}
-
-static int64_t waited_ms;
-
-/* All that happens has happened at once: who waits still, waits in vain, and here in no time. */
-static int san_events_wait(const struct hostvol_host *host, int fd, int timeout_ms)
-{
-	waited_ms += timeout_ms;
-	return 0;
-}
-
-static int64_t san_mono_ms(const struct hostvol_host *host)
-{
-	return host_real.mono_ms(&host_real) + waited_ms;
 }
 
 static int san_stat(const struct hostvol_host *host, const char *path, struct host_stat *ret,
@@ -306,12 +266,12 @@ void san_set_busy(const struct san *san, unsigned lun, bool busy)
 
 int san_sessions(const struct san *san)
 {
-	return entries("/sys/class/iscsi_session");
+	return tree_entries(san->root, "/sys/class/iscsi_session");
 }
 
 int san_disks(const struct san *san)
 {
-	return entries("/sys/block");
+	return tree_entries(san->root, "/sys/block");
 }
 
 static int access_record(const char *group)

@@ -11,6 +11,9 @@
 struct san {
 	struct fake *fake;
 	char root[200];
+	int flush_ms; /* how long it takes to write a disk out */
+	int removal_ms; /* and for a disk to go */
+	int removals; /* how many were told to go */
 };
 
 #define SAN_IQN "iqn.2026-01.net.example:t"

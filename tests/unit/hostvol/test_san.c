@@ -141,6 +141,22 @@ static void test_trap_7_in_use(void **state)
 	assert_state(s, 0, 0, 0);
 }
 
+/* Trap 11: writing out does not use up the time in which the disk goes. */
+static void test_trap_11_slow_flush(void **state)
+{
+	struct scene *s = *state;
+
+	assert_int_equal(connects(s, VOLUME_A), 0);
+	s->san.removal_ms = 3000;
+	s->san.flush_ms = 19000; /* of 20 s in all */
+	assert_int_equal(rig_disconnect(s->rig, "a", "", 0), -ETIMEDOUT);
+	assert_int_equal(s->san.removals, 0);
+	assert_state(s, 1, 1, 1);
+	s->san.flush_ms = 14000;
+	assert_int_equal(rig_disconnect(s->rig, "a", "", 0), 0);
+	assert_state(s, 0, 0, 0);
+}
+
 /* Trap 21: the secret is in open-iscsi's record alone, which only root reads, and goes with it. */
 static void test_trap_21_secrets(void **state)
 {
@@ -295,6 +311,7 @@ int main(void)
 		SAN_TEST(test_trap_12_missing_unit),
 		SAN_TEST(test_trap_1_another_volume),
 		SAN_TEST(test_trap_7_in_use),
+		SAN_TEST(test_trap_11_slow_flush),
 		SAN_TEST(test_trap_21_secrets),
 		SAN_TEST(test_audit),
 		SAN_TEST(test_cancel),
