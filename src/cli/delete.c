@@ -3,16 +3,25 @@
 #include "cli/input.h"
 #include "cli/print.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 
 #include <errno.h>
 
 #define TICK_MS 500
 
+struct deleted {
+	const struct kind *kind;
+	char *ns, *name, *uid;
+};
+
+/* All are deleted before the first is waited for: what goes together need not be moved from one to the next. */
 struct deletion {
 	struct session *s;
 	bool wait, ignore_missing;
 	int64_t timeout_ms;
+	struct deleted *list;
+	size_t count;
 };
 
 struct waiting {
@@ -58,16 +67,15 @@ static int is_gone(const json_t *o, void *userdata)
 	return 0;
 }
 
-static int wait_gone(struct deletion *d, const struct kind *k, const char *ns, const char *name,
-		     const char *uid)
+static int wait_gone(struct deletion *d, const struct deleted *o, int64_t timeout_ms)
 {
-	cleanup_free char *title = object_title(k, name), *owned = xstrdup(uid ? uid : "");
-	struct waiting w = { .uid = owned };
+	cleanup_free char *title = object_title(o->kind, o->name);
+	struct waiting w = { .uid = o->uid };
 	struct error err = ERROR_INIT;
 	int rc;
 
 	progress_begin(&w.progress, d->s->out, "%s deleting", title);
-	rc = follow(d->s, k, ns, name, d->timeout_ms, TICK_MS, is_gone, &w, &err);
+	rc = follow(d->s, o->kind, o->ns, o->name, timeout_ms, TICK_MS, is_gone, &w, &err);
 	if (rc > 0) {
 		progress_end(&w.progress, true, "%s deleted", title);
 		return QM_OK;
@@ -79,8 +87,37 @@ static int wait_gone(struct deletion *d, const struct kind *k, const char *ns, c
 		      "quartermaster: %s is deleted but still there%s%s; it goes when that is "
 		      "done, see: quartermaster "
 		      "describe %s %s\n",
-		      title, w.holder[0] ? ": " : "", w.holder, k->singular, name);
+		      title, w.holder[0] ? ": " : "", w.holder, o->kind->singular, o->name);
 	return QM_TIMED_OUT;
+}
+
+/* The time is that of all of them together; one that is gone by then is seen to be. */
+static int wait_all(struct deletion *d, int worst)
+{
+	int64_t end = clock_mono_ms(&clock_real) + d->timeout_ms;
+
+	for (size_t i = 0; i < d->count; i++) {
+		struct deleted *o = &d->list[i];
+		int64_t left = end - clock_mono_ms(&clock_real);
+		int code = wait_gone(d, o, left > TICK_MS ? left : TICK_MS);
+
+		worst = code != QM_OK ? code : worst;
+		free(o->ns);
+		free(o->name);
+		free(o->uid);
+	}
+	free(d->list);
+	return worst;
+}
+
+static void note_deleted(struct deletion *d, const struct kind *k, const char *ns, const char *name,
+			 const char *uid)
+{
+	d->list = xrealloc(d->list, (d->count + 1) * sizeof(*d->list));
+	d->list[d->count++] = (struct deleted){ .kind = k,
+						.ns = ns ? xstrdup(ns) : NULL,
+						.name = xstrdup(name),
+						.uid = xstrdup(uid ? uid : "") };
 }
 
 static int delete_one(struct deletion *d, const struct kind *k, const char *ns, const char *name)
@@ -100,8 +137,9 @@ static int delete_one(struct deletion *d, const struct kind *k, const char *ns, 
 	if (rc < 0)
 		return session_fail(d->s, rc, &err);
 	if (d->wait)
-		return wait_gone(d, k, ns, name, options.uid);
-	(void)fprintf(d->s->out, "%s deleted\n", title);
+		note_deleted(d, k, ns, name, options.uid);
+	else
+		(void)fprintf(d->s->out, "%s deleted\n", title);
 	return QM_OK;
 }
 
@@ -156,7 +194,7 @@ int cmd_delete(struct session *s, const struct args *a)
 		return QM_USAGE;
 	if (files->count > 0)
 		return a->count ? usage_error(a->verb, "give a kind and names or -f, not both")
-				: delete_files(&d, files);
+				: wait_all(&d, delete_files(&d, files));
 	if (a->count < 1)
 		return usage_error(a->verb, "it needs KIND NAME or -f FILE");
 	k = kind_of_word(a->words[0]);
@@ -164,7 +202,7 @@ int cmd_delete(struct session *s, const struct args *a)
 		return QM_USAGE;
 	if (labels)
 		return a->count > 1 ? usage_error(a->verb, "give names or -l, not both")
-				    : delete_selected(&d, k, labels);
+				    : wait_all(&d, delete_selected(&d, k, labels));
 	if (a->count < 2)
 		return usage_error(a->verb, "it needs the name of a %s", k->singular);
 	for (size_t i = 1; i < a->count; i++) {
@@ -172,5 +210,5 @@ int cmd_delete(struct session *s, const struct args *a)
 
 		worst = code != QM_OK ? code : worst;
 	}
-	return worst;
+	return wait_all(&d, worst);
 }
