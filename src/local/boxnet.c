@@ -29,6 +29,21 @@ static void bridge_name(char name[static IF_NAMESIZE])
 	snprintf(name, IF_NAMESIZE, "%s-br", instance_name());
 }
 
+#define MAC_TEXT 18
+
+/*
+ * The same each time that a box of this name is made: the others remember for half a minute which
+ * one an address had, and would not reach a box that was removed and made again meanwhile. The
+ * bridge has one too, or it would take another with every box that comes or goes.
+ */
+static void mac_of(const char *name, char mac[static MAC_TEXT])
+{
+	uint64_t h = XXH64(name, strlen(name), (XXH64_hash_t)instance_number());
+
+	snprintf(mac, MAC_TEXT, "02:51:%02x:%02x:%02x:%02x", (unsigned)(h >> 24 & 0xff),
+		 (unsigned)(h >> 16 & 0xff), (unsigned)(h >> 8 & 0xff), (unsigned)(h & 0xff));
+}
+
 static bool is_v6(const char *address)
 {
 	return strchr(address, ':') != NULL;
@@ -77,11 +92,13 @@ static int ip_batch(const char *net_path, const struct buf *commands, struct err
 static int ensure_bridge(const char *bridge, struct error *err)
 {
 	struct buf commands = { 0 };
+	char mac[MAC_TEXT];
 	int r;
 
 	if (if_nametoindex(bridge) != 0)
 		return 0;
-	buf_printf(&commands, "link add name %s type bridge\n", bridge);
+	mac_of(bridge, mac);
+	buf_printf(&commands, "link add name %s address %s type bridge\n", bridge, mac);
 	buf_printf(&commands, "addr add 10.117.%d.254/32 dev %s\n", instance_number(), bridge);
 	buf_printf(&commands, "link set %s up\n", bridge);
 	r = ip_batch(NULL, &commands, err);
@@ -93,9 +110,12 @@ static int connect_here(const char *bridge, const char *veth, const char *net_pa
 			const char *const *addresses, struct error *err)
 {
 	struct buf commands = { 0 };
+	char mac[MAC_TEXT];
 	int r;
 
-	buf_printf(&commands, "link add %s type veth peer name eth0 netns %s\n", veth, net_path);
+	mac_of(veth, mac);
+	buf_printf(&commands, "link add %s type veth peer name eth0 address %s netns %s\n", veth,
+		   mac, net_path);
 	buf_printf(&commands, "link set %s master %s up\n", veth, bridge);
 	for (const char *const *a = addresses; *a; a++)
 		if (is_v6(*a))
