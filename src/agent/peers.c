@@ -25,7 +25,9 @@ static int knows_volume(const json_t *pool, void *userdata)
 
 	if (!streq(jstr(pool, "spec", "cluster"), jstr(l->plan, "cluster")))
 		return 0;
-	return h->ops->volume_get(h, object_name(pool), false, &v, NULL) == -ENOENT ? 0 : 1;
+	return h->ops->volume_get(h, object_name(pool), VOLUME_LOOK_DEFINITION, &v, NULL) == -ENOENT
+		       ? 0
+		       : 1;
 }
 
 /*

@@ -18,7 +18,9 @@
 #define HEAL_EVERY_MS 10000
 #define NUMBERS_EVERY_MS 30000
 #define TELL_EVERY_MS 60000
-#define REVIVE_EVERY_MS 15000 /* self-heal daemons that do not answer */
+#define REVIVE_FIRST_MS                                                                            \
+	15000 /* self-heal daemons that do not answer are started again after this */
+#define REVIVE_EVERY_MS 60000 /* that may hold up everything for half a minute */
 #define STEPS_MAX 64 /* in one call; far more than any sequence has */
 
 struct pool_work {
@@ -80,7 +82,7 @@ static int64_t offline_ms(void *userdata, const char *address, const char *path)
 }
 
 /* ---- looking and deciding ------------------------------------------------------------------ */
-static int look(struct pool_work *w, bool exact)
+static int look(struct pool_work *w, enum volume_look how)
 {
 	struct node_host *h = w->agent->host;
 	int rc;
@@ -90,12 +92,12 @@ static int look(struct pool_work *w, bool exact)
 	rc = h->ops->peers(h, &w->peers, &w->r->error);
 	if (rc < 0)
 		return rc;
-	rc = h->ops->volume_get(h, object_name(w->pool), exact, &w->volume, &w->r->error);
+	rc = h->ops->volume_get(h, object_name(w->pool), how, &w->volume, &w->r->error);
 	if (rc < 0 && rc != -ENOENT)
 		return rc;
 	w->r->error = ERROR_INIT;
 	w->have = rc == 0;
-	if (w->have)
+	if (w->have && how != VOLUME_LOOK_DEFINITION)
 		offline_note(w);
 	w->view = (struct volume_view){ .pool = w->pool,
 					.volume = w->have ? &w->volume : NULL,
@@ -171,15 +173,14 @@ static void revive_healers(struct pool_work *w)
 	int rc;
 
 	if (!healing_unknown(w)) {
-		json_object_del(m, "unknown");
+		json_object_del(m, "revive");
 		return;
 	}
-	if (jget(m, "unknown") && now - jint(m, "unknown") < REVIVE_EVERY_MS)
+	if (!jget(m, "revive")) /* it may be on its way */
+		json_object_set_new(m, "revive", json_integer(now + REVIVE_FIRST_MS));
+	if (now < jint(m, "revive"))
 		return;
-	bool first = !jget(m, "unknown");
-	json_object_set_new(m, "unknown", json_integer(now));
-	if (first)
-		return; /* it may be on its way */
+	json_object_set_new(m, "revive", json_integer(now + REVIVE_EVERY_MS));
 	snprintf(step.volume, sizeof(step.volume), "%s", object_name(w->pool));
 	snprintf(step.why, sizeof(step.why), "a self-heal daemon does not answer");
 	rc = h->ops->volume_apply(h, &step, &err);
@@ -195,16 +196,19 @@ static bool gives_up_a_copy(enum volume_step_kind kind)
 
 static int decide(struct pool_work *w)
 {
-	int rc = look(w, false);
+	/* what is to go needs no more to be known of it, and the rest could hold it up */
+	bool goes = volume_is_to_go(w->pool);
+	int rc = look(w, goes ? VOLUME_LOOK_DEFINITION : VOLUME_LOOK);
 
 	if (rc < 0)
 		return rc;
-	revive_healers(w);
+	if (!goes)
+		revive_healers(w);
 	volume_step_done(&w->step);
 	volume_next_step(&w->view, &w->step);
 	if (!gives_up_a_copy(w->step.kind))
 		return 0;
-	rc = look(w, true);
+	rc = look(w, VOLUME_LOOK_EXACT);
 	if (rc < 0)
 		return rc;
 	volume_step_done(&w->step);
@@ -351,7 +355,7 @@ static int act(struct pool_work *w)
 
 	switch (w->step.kind) {
 	case STEP_NONE:
-		return healing_unknown(w) ? REVIVE_EVERY_MS : IDLE_MS;
+		return healing_unknown(w) ? REVIVE_FIRST_MS : IDLE_MS;
 	case STEP_GONE:
 	case STEP_BLOCKED:
 		return IDLE_MS;

@@ -36,7 +36,7 @@ struct agent_state {
 	/* pool */
 	struct seen_offline *offline;
 	size_t offline_count;
-	json_t *pools; /* pool to {healed, numbers, told, unknown, next: times in ms; orders, nodes, why, failure} */
+	json_t *pools; /* pool to {healed, numbers, told, revive, next: times in ms; orders, nodes, why, failure} */
 	/* quota */
 	json_t *limits; /* pool to {volume: resourceVersion in force} */
 	json_t *quota_ms; /* pool to the time of the last pass */

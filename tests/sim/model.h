@@ -113,7 +113,7 @@ int gluster_brick_usage(struct node_host *h, const char *volume, const char *pat
 int gluster_peers_get(struct node_host *h, struct gluster_peers *ret, struct error *err);
 int gluster_peer_probe(struct node_host *h, const char *address, struct error *err);
 int gluster_peer_detach(struct node_host *h, const char *address, struct error *err);
-int gluster_volume_get(struct node_host *h, const char *name, bool exact,
+int gluster_volume_get(struct node_host *h, const char *name, enum volume_look look,
 		       struct gluster_volume *ret, struct error *err);
 int gluster_volume_apply(struct node_host *h, const struct volume_step *step, struct error *err);
 

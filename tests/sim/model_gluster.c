@@ -233,13 +233,14 @@ static void copy_brick(struct gluster_volume *to, const struct model_volume *v,
 	g->pending = !g->online ? -1 : b->behind ? 0 : others_lack(v, b, exact);
 }
 
-int gluster_volume_get(struct node_host *h, const char *name, bool exact,
+int gluster_volume_get(struct node_host *h, const char *name, enum volume_look look,
 		       struct gluster_volume *ret, struct error *err)
 {
 	struct model_node *n = of(h)->node;
 	struct model_volume *v;
 	struct gluster_volume found = { 0 };
 	enum fault fault;
+	bool exact;
 	int rc = ask(h, false, "volume get", &fault, err);
 
 	if (rc < 0)
@@ -250,7 +251,7 @@ int gluster_volume_get(struct node_host *h, const char *name, bool exact,
 		return rc == -ENOENT ? error_set(err, ENOENT, "there is no volume %s", name) : rc;
 	}
 	model_heal(v);
-	exact = exact && n->model->world->mutant != MUTANT_INEXACT_HEAL;
+	exact = look == VOLUME_LOOK_EXACT && n->model->world->mutant != MUTANT_INEXACT_HEAL;
 	found = (struct gluster_volume){ .name = xstrdup(v->name),
 					 .id = xstrdup(v->id),
 					 .state = v->state,
@@ -259,8 +260,13 @@ int gluster_volume_get(struct node_host *h, const char *name, bool exact,
 					 .disperse = v->disperse,
 					 .redundancy = v->redundancy,
 					 .options = json_deep_copy(v->options) };
-	for (size_t i = 0; i < v->brick_count; i++)
+	for (size_t i = 0; i < v->brick_count; i++) {
 		copy_brick(&found, v, &v->bricks[i], exact);
+		if (look == VOLUME_LOOK_DEFINITION) {
+			found.bricks[i].online = false;
+			found.bricks[i].pending = -1;
+		}
+	}
 	rc = call_end(of(h)->proc, fault, 0, err);
 	if (rc < 0)
 		gluster_volume_done(&found);

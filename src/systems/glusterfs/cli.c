@@ -223,17 +223,19 @@ static int read_heal(struct gluster_volume *v, bool exact, struct error *err)
 	return 0;
 }
 
-int cli_volume_get(const char *name, bool exact, struct gluster_volume *ret, struct error *err)
+int cli_volume_get(const char *name, enum volume_look look, struct gluster_volume *ret,
+		   struct error *err)
 {
 	struct gluster_volume v = { 0 };
 	int rc = read_info(name, &v, err);
+	bool runs = v.state == VOLUME_STARTED && look != VOLUME_LOOK_DEFINITION;
 
 	if (rc < 0)
 		return rc;
-	if (v.state == VOLUME_STARTED)
+	if (runs)
 		rc = read_status(&v, err);
-	if (rc == 0 && v.state == VOLUME_STARTED && (v.replica > 1 || v.disperse > 0))
-		rc = read_heal(&v, exact, err);
+	if (rc == 0 && runs && (v.replica > 1 || v.disperse > 0))
+		rc = read_heal(&v, look == VOLUME_LOOK_EXACT, err);
 	if (v.replica <= 1 && v.disperse == 0)
 		for (size_t i = 0; i < v.brick_count; i++)
 			v.bricks[i].pending = 0; /* a single copy has nothing to heal from */

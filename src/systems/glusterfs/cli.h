@@ -13,7 +13,8 @@
 int cli_peers(struct gluster_peers *ret, struct error *err);
 int cli_peer_probe(const char *address, struct error *err);
 int cli_peer_detach(const char *address, struct error *err);
-int cli_volume_get(const char *name, bool exact, struct gluster_volume *ret, struct error *err);
+int cli_volume_get(const char *name, enum volume_look look, struct gluster_volume *ret,
+		   struct error *err);
 int cli_volume_apply(const struct volume_step *step, struct error *err);
 /* "10.3" */
 int cli_version(char *ret, size_t size, struct error *err);

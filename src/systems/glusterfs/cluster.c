@@ -96,10 +96,15 @@ static bool reachable(const struct decision *d, const char *address)
 
 /* ---- a volume that is to go, or to come ---------------------------------------------------- */
 /* Only when the operator has put down that no volume is left in it; until then the pool goes on serving. */
+bool volume_is_to_go(const json_t *pool)
+{
+	return jget(pool, "metadata", "deletionTimestamp") &&
+	       streq(jstr(pool, "metadata", "annotations", POOL_ANNOTATION_EMPTY), "true");
+}
+
 static bool decide_deleted(struct decision *d)
 {
-	if (!jget(d->view->pool, "metadata", "deletionTimestamp") ||
-	    !streq(jstr(d->view->pool, "metadata", "annotations", POOL_ANNOTATION_EMPTY), "true"))
+	if (!volume_is_to_go(d->view->pool))
 		return false;
 	if (!d->volume)
 		return decide(d, STEP_GONE, "The volume is deleted");

@@ -51,6 +51,9 @@ struct volume_view {
 /* On a pool that is being deleted: it holds no volume of anybody, and its Gluster volume may go. */
 #define POOL_ANNOTATION_EMPTY "quartermaster.storage/empty"
 
+/* It is being deleted, and nothing is in it any more. */
+bool volume_is_to_go(const json_t *pool);
+
 /* Offline longer than this, a brick that has to leave is given up instead of being emptied. */
 #define BRICK_LOST_MS (5 * 60 * 1000)
 

@@ -43,6 +43,13 @@ struct gluster_brick {
 	int64_t pending; /* entries that still have to be healed according to this brick; -1: not known */
 };
 
+/* How closely a volume is looked at. All but the first ask every node, and wait for one that does not answer. */
+enum volume_look {
+	VOLUME_LOOK_DEFINITION, /* bricks seem to be offline, with nothing known of what they have to heal */
+	VOLUME_LOOK, /* what is left to heal by the bricks' indices */
+	VOLUME_LOOK_EXACT, /* or by a crawl: before a copy is given up */
+};
+
 struct gluster_volume {
 	char *name;
 	char *id;

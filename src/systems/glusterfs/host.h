@@ -120,8 +120,8 @@ struct node_host_ops {
 	/* 0 also when it is a peer already; -EXDEV: it belongs to another trusted pool; -EHOSTUNREACH. */
 	int (*peer_probe)(struct node_host *h, const char *address, struct error *err);
 	int (*peer_detach)(struct node_host *h, const char *address, struct error *err);
-	/* exact: heal counts come from a crawl (before a copy is given up), else from the indices. -ENOENT. */
-	int (*volume_get)(struct node_host *h, const char *name, bool exact,
+	/* -ENOENT. */
+	int (*volume_get)(struct node_host *h, const char *name, enum volume_look look,
 			  struct gluster_volume *ret, struct error *err);
 	int (*volume_apply)(struct node_host *h, const struct volume_step *step, struct error *err);
 

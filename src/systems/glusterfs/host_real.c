@@ -233,10 +233,10 @@ static int real_peer_detach(struct node_host *h, const char *address, struct err
 	return cli_peer_detach(address, err);
 }
 
-static int real_volume_get(struct node_host *h, const char *name, bool exact,
+static int real_volume_get(struct node_host *h, const char *name, enum volume_look look,
 			   struct gluster_volume *ret, struct error *err)
 {
-	return cli_volume_get(name, exact, ret, err);
+	return cli_volume_get(name, look, ret, err);
 }
 
 static int real_volume_apply(struct node_host *h, const struct volume_step *step, struct error *err)
