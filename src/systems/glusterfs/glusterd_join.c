@@ -13,23 +13,27 @@
 #include <stdio.h>
 
 /*
- * A glusterd that joins a trusted pool first stores the pool's volumes and then its peers. Killed in
- * between it never starts again: it finds bricks on hosts that no peer has ("Failed to resolve
- * brick"). What it holds then is only half a copy of what the others have, so that half is put aside;
- * they still have this node on their lists and finish what they began when it answers again.
+ * A glusterd that joins a trusted pool first stores the pool's volumes, file by file, and then its
+ * peers. Killed in between it never starts again: a volume is not whole, or has bricks on hosts that
+ * no peer has ("Failed to resolve brick"). What it holds then is only half a copy of what the others
+ * have, so that half is put aside; they still have this node on their lists and finish what they
+ * began when it answers again, or are told to begin anew.
  */
 #define HOME "/var/lib/glusterd"
 #define ASIDE HOME "/unfinished-join"
+#define BEFRIENDED "3" /* in a peer's file */
 
 struct half {
 	struct strv peers, local;
+	bool befriended; /* with one of them: that comes last */
+	bool volumes; /* there are some, whole or not */
 	bool ours; /* a volume has a brick here */
 	bool unknown; /* or on a host that is nobody's */
 };
 
 /* Calls line for each "key=value" of a file. */
-static void each_line(const char *path, void (*line)(const char *key, char *value, void *userdata),
-		      void *userdata)
+static void each_line(const char *path, void (*line)(struct half *h, const char *key, char *value),
+		      struct half *h)
 {
 	cleanup_free char *text = NULL;
 	char *next, *value;
@@ -43,34 +47,35 @@ static void each_line(const char *path, void (*line)(const char *key, char *valu
 		value = strchr(p, '=');
 		if (value) {
 			*value++ = '\0';
-			line(p, value, userdata);
+			line(h, p, value);
 		}
 	}
 }
 
-/* Calls file for each name in a directory but those that begin with a dot. */
-static void each_file(const char *dir_path, const char *tail,
-		      void (*line)(const char *, char *, void *), void *userdata)
+/* Calls entry for each name in a directory but those that begin with a dot. */
+static void each_entry(const char *dir_path,
+		       void (*entry)(struct half *h, const char *path, const char *name),
+		       struct half *h)
 {
 	DIR *dir = opendir(dir_path);
 	const struct dirent *e;
 
 	while (dir && (e = readdir(dir))) {
-		cleanup_free char *path = xasprintf("%s/%s%s", dir_path, e->d_name, tail);
+		cleanup_free char *path = xasprintf("%s/%s", dir_path, e->d_name);
 
 		if (e->d_name[0] != '.')
-			each_line(path, line, userdata);
+			entry(h, path, e->d_name);
 	}
 	if (dir)
 		closedir(dir);
 }
 
-static void note_peer(const char *key, char *value, void *userdata)
+static void note_peer(struct half *h, const char *key, char *value)
 {
-	struct half *h = userdata;
-
 	if (str_has_prefix(key, "hostname"))
 		strv_add(&h->peers, value);
+	if (streq(key, "state") && streq(value, BEFRIENDED))
+		h->befriended = true;
 }
 
 static bool is_address(const char *host)
@@ -80,20 +85,45 @@ static bool is_address(const char *host)
 	return inet_pton(AF_INET, host, &any) == 1 || inet_pton(AF_INET6, host, &any) == 1;
 }
 
-/* brick-0=HOST:-path-with-dashes */
-static void note_brick(const char *key, char *value, void *userdata)
+/* "HOST:-path-with-dashes" */
+static void note_host(struct half *h, const char *brick)
 {
-	struct half *h = userdata;
-	char *end = strstr(value, ":-");
+	const char *end = strstr(brick, ":-");
+	cleanup_free char *host = end ? xstrndup(brick, (size_t)(end - brick)) : NULL;
 
-	if (!str_has_prefix(key, "brick-") || !end)
+	if (!host)
 		return;
-	*end = '\0';
 	/* a name may be anybody's: it could be found out only by asking name servers */
-	if (!is_address(value) || strv_contains(&h->local, value))
+	if (!is_address(host) || strv_contains(&h->local, host))
 		h->ours = true;
-	else if (!strv_contains(&h->peers, value))
+	else if (!strv_contains(&h->peers, host))
 		h->unknown = true;
+}
+
+static void note_brick(struct half *h, const char *key, char *value)
+{
+	if (str_has_prefix(key, "brick-"))
+		note_host(h, value);
+}
+
+static void note_brick_file(struct half *h, const char *path, const char *name)
+{
+	note_host(h, name);
+}
+
+static void note_peer_file(struct half *h, const char *path, const char *name)
+{
+	each_line(path, note_peer, h);
+}
+
+static void note_volume(struct half *h, const char *path, const char *name)
+{
+	cleanup_free char *info = xasprintf("%s/info", path),
+			  *bricks = xasprintf("%s/bricks", path);
+
+	h->volumes = true;
+	each_line(info, note_brick, h);
+	each_entry(bricks, note_brick_file, h);
 }
 
 static void note_local(struct half *h)
@@ -144,9 +174,9 @@ int glusterd_forget_half_join(struct error *err)
 	int rc = 0;
 
 	note_local(&h);
-	each_file(HOME "/peers", "", note_peer, &h);
-	each_file(HOME "/vols", "/info", note_brick, &h);
-	if (h.unknown && !h.ours) {
+	each_entry(HOME "/peers", note_peer_file, &h);
+	each_entry(HOME "/vols", note_volume, &h);
+	if (h.volumes && !h.ours && (h.unknown || !h.befriended)) {
 		log_warn("glusterd was stopped while it joined a trusted pool and could not start: "
 			 "what it had stored of that is in " ASIDE " now, and it joins again");
 		rc = put_aside(err);
