@@ -11,7 +11,8 @@
 #define HEALING_MS 5000 /* and while something is pending */
 #define FULL_MS                                                                                    \
 	300000 /* devices too: one may have come back, though every event brings a full look */
-#define TROUBLE_MS 15000 /* while something is not as it should be */
+#define TROUBLE_MS 15000 /* while something is not as it should be, */
+#define TROUBLE_FIRST_MS 2000 /* sooner at first: a device may have been busy for a moment */
 #define SEES_AGAIN_MS 500 /* the first lists of what a leader watches */
 #define REPAIR_MIN_MS 1000
 #define REPAIR_FIRST_MS                                                                            \
@@ -387,7 +388,15 @@ static int look(struct looking *l)
 	s->report = report;
 	free(s->report_key);
 	s->report_key = TAKE_PTR(key);
-	s->next_full_ms = now + (l->unreleased || troubled(report) ? TROUBLE_MS : FULL_MS);
+	if (l->unreleased || troubled(report)) {
+		s->trouble_ms = s->trouble_ms == 0		 ? TROUBLE_FIRST_MS
+				: s->trouble_ms * 2 > TROUBLE_MS ? TROUBLE_MS
+								 : s->trouble_ms * 2;
+		s->next_full_ms = now + s->trouble_ms;
+	} else {
+		s->trouble_ms = 0;
+		s->next_full_ms = now + FULL_MS;
+	}
 	s->peers_done = false;
 	tell_quota(l, report);
 	return 0;
@@ -456,6 +465,8 @@ static int node_work(struct looking *l)
 		again = ms;
 	if (healing(s->report) && again > HEALING_MS)
 		again = HEALING_MS;
+	if (s->trouble_ms > 0 && again > s->trouble_ms)
+		again = s->trouble_ms;
 	l->r->again_ms = again;
 	return lead_peers(l);
 }

@@ -26,6 +26,7 @@ struct agent_state {
 	json_t *report; /* the last full look at the node */
 	char *report_key; /* what it was made from */
 	int64_t next_full_ms;
+	int trouble_ms; /* how long after the last look that was, while something is wrong; 0: nothing is */
 	int64_t numbers_ms; /* when numbers were last written */
 	bool peers_done; /* the trusted pool was seen to be as that plan says */
 	bool left_lead; /* for this maintenance */
