@@ -316,16 +316,6 @@ static size_t count_leaving(const struct verdict *v)
 	return count;
 }
 
-static const json_t *pool_of(const struct system *s, const char *name)
-{
-	size_t i;
-	json_t *p;
-	json_array_foreach (s->pools, i, p)
-		if (streq(object_name(p), name))
-			return p;
-	return NULL;
-}
-
 /* What is waited for, and what the first pool that is not done says of it. */
 static char *moving_text(const struct verdict *v)
 {
@@ -333,7 +323,7 @@ static char *moving_text(const struct verdict *v)
 	json_t *b;
 
 	json_array_foreach (jget(v->plan, "bricks"), i, b) {
-		const json_t *pool = is_leaving(v, b) ? pool_of(v->s, jstr(b, "pool")) : NULL;
+		const json_t *pool = is_leaving(v, b) ? pool_named(v->s, jstr(b, "pool")) : NULL;
 		const char *message = jstr(pool, "status", "message");
 
 		if (!object_deleting(pool) && !(message && *message))
@@ -434,7 +424,7 @@ static bool may_interrupt(const struct system *s, const json_t *node)
 	size_t i;
 	json_t *b;
 	json_array_foreach (jget(node, "status", "agent", "bricks"), i, b) {
-		const json_t *pool = pool_of(s, jstr(b, "pool"));
+		const json_t *pool = pool_named(s, jstr(b, "pool"));
 		if (pool && jbool(b, "online") && !pool_is_whole(pool))
 			return false;
 	}

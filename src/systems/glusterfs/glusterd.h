@@ -16,7 +16,7 @@
 
 /*
  * Before it starts: half of a join that was cut short, with which it would never start, is put aside. Only
- * where no volume has a brick on this machine.
+ * where no peer is a friend yet, and no volume has a brick on this machine.
  */
 int glusterd_forget_half_join(struct error *err);
 /* Starts it, with a configuration file written at config_path. address: where alone it listens, or

@@ -28,7 +28,6 @@ struct half {
 	bool befriended; /* with one of them: that comes last */
 	bool volumes; /* there are some, whole or not */
 	bool ours; /* a volume has a brick here */
-	bool unknown; /* or on a host that is nobody's */
 };
 
 /* Calls line for each "key=value" of a file. */
@@ -96,8 +95,6 @@ static void note_host(struct half *h, const char *brick)
 	/* a name may be anybody's: it could be found out only by asking name servers */
 	if (!is_address(host) || strv_contains(&h->local, host))
 		h->ours = true;
-	else if (!strv_contains(&h->peers, host))
-		h->unknown = true;
 }
 
 static void note_brick(struct half *h, const char *key, char *value)
@@ -176,7 +173,11 @@ int glusterd_forget_half_join(struct error *err)
 	note_local(&h);
 	each_entry(HOME "/peers", note_peer_file, &h);
 	each_entry(HOME "/vols", note_volume, &h);
-	if (h.volumes && !h.ours && (h.unknown || !h.befriended)) {
+	/*
+	 * One that was ever a member has a friend, or no peers at all: its bricks' address may only not
+	 * be up yet, and it must never be taken for a newcomer.
+	 */
+	if (h.volumes && !h.ours && h.peers.count > 0 && !h.befriended) {
 		log_warn("glusterd was stopped while it joined a trusted pool and could not start: "
 			 "what it had stored of that is in " ASIDE " now, and it joins again");
 		rc = put_aside(err);
