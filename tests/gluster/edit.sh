@@ -5,6 +5,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/lib/tap.sh
+. tests/lib/evidence.sh
 build=${QM_BUILD:-build}
 work=$(mktemp -d /var/tmp/qm-edit.XXXXXX)
 export QM_STATE_DIR=$work/state QM_RUN_DIR=/run/qm-edit.$$

@@ -5,6 +5,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/lib/tap.sh
+. tests/lib/evidence.sh
 build=${QM_BUILD:-build}
 work=$(mktemp -d /var/tmp/qm-layouts.XXXXXX)
 export QM_STATE_DIR=$work/state QM_RUN_DIR=/run/qm-layouts.$$
@@ -47,6 +48,22 @@ healed() { field sp glusterfs-1 '.status.phase == "Online" and .status.healPendi
 # what the bricks hold of the volume: the names of its directory
 on_bricks() { find "$work"/dir*/.quartermaster-*/brick/subvol "$work"/dir*/.quartermaster-*/brick/.quartermaster-trash -name "*$volume*" 2> /dev/null; }
 
+# A node that is no member of the trusted pool yet may lead its cluster, and knows of no volume: it must not say that
+# the volume has no bricks, or the one that leaves is emptied before its copy is elsewhere.
+agents() { pkill "-$1" -f "agent --node default/n[123] --kubeconfig $QM_STATE_DIR"; }
+leads() { is lease cluster-glusterfs-glusterfs .spec.holderIdentity "$1"; }
+clueless() { field sp glusterfs-1 .status.message | grep 'does not know it'; }
+newcomer_leads() {
+	agents STOP
+	check "$1: while no other agent answers, a node comes" apply 4
+	check "$1: and another is to leave" quartermaster delete sn "n$2" --wait=false
+	check "$1: the one that came leads" wait_for 30 leads n4
+	check "$1: it knows of no volume" wait_for 20 clueless
+	check "$1: which keeps its bricks" is sp glusterfs-1 '.status.bricks | length' 3
+	check "$1: and the node that leaves its own" is sn "n$2" '.status.plan.release | length' 0
+	agents CONT
+}
+
 # layout TYPE NODES RECLAIM LEAVING: up, a claim, node LEAVING makes way for another one
 layout() {
 	local type=$1 nodes=$2 reclaim=$3 leaving=$4 i
@@ -58,7 +75,11 @@ layout() {
 	volume=$(field pvc data .spec.volumeName)
 	check "$type: it is mounted" quartermaster mount data "$mnt"
 	check "$type: it is written" fill
-	check "$type: another node" apply 4
+	if [ "$reclaim" = delete ]; then
+		newcomer_leads "$type" "$leaving"
+	else
+		check "$type: another node" apply 4
+	fi
 	check "$type: takes the place of one that leaves" quartermaster delete sn "n$leaving" --timeout 300s
 	check "$type: all is healed" wait_for 60 healed
 	check "$type: the data is intact" intact

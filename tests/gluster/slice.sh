@@ -5,6 +5,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/lib/tap.sh
+. tests/lib/evidence.sh
 build=${QM_BUILD:-build}
 export QM_STATE_DIR=${QM_TEST_DIR:-$(mktemp -d /var/tmp/qm-slice.XXXXXX)}/state QM_RUN_DIR
 QM_RUN_DIR=/run/qm-slice.$$

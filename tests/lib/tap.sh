@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Test Anything Protocol for shell tests: `check NAME COMMAND…` runs a command and prints ok or
-# not ok with what it said; `plan` at the end prints the count. Source it.
+# not ok with what it said; `plan` at the end prints the count. Source it. A function `evidence`, where there is one
+# (evidence.sh), adds what else may be known when the first check fails.
 tap_count=0
 tap_failed=0
 tap_out=$(mktemp)
@@ -13,6 +14,7 @@ check() {
 	else
 		echo "not ok $tap_count - $name"
 		sed 's/^/# /' "$tap_out" | tail -n "${TAP_LINES:-40}"
+		[ $tap_failed -gt 0 ] || ! declare -F evidence > /dev/null || evidence 2>&1 < /dev/null | sed 's/^/# /'
 		tap_failed=$((tap_failed + 1))
 	fi
 }

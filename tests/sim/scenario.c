@@ -197,6 +197,25 @@ static void any_trouble(struct scenario *s, int kind)
 	}
 }
 
+/* One that has just come may lead before it is a member, while the other waits to be let go. */
+static void exchange_nodes(struct scenario *s)
+{
+	struct sim *sim = sim_of(s);
+	int first = (int)sim_below(sim, s->node_count);
+
+	for (int i = 0; i < s->node_count; i++) {
+		int k = (first + i) % s->node_count;
+
+		if (s->nodes[k].wanted)
+			continue;
+		declare_node(s, k);
+		break;
+	}
+	any_node(s, false);
+	if (sim_chance(sim, 5000)) /* perhaps the one that leads */
+		any_trouble(s, 1);
+}
+
 static void something_happens(struct scenario *s)
 {
 	int64_t dice = sim_below(sim_of(s), 100);
@@ -215,8 +234,10 @@ static void something_happens(struct scenario *s)
 		any_node(s, false);
 	else if (dice < 81)
 		any_maintenance(s);
+	else if (dice < 84)
+		exchange_nodes(s);
 	else
-		any_trouble(s, (int)(dice - 81) / 4);
+		any_trouble(s, (int)(dice - 84) / 3);
 }
 
 /* ---- a schedule --------------------------------------------------------------------------------------- */

@@ -279,10 +279,37 @@ static int release_device(struct node_host *h, const char *name, json_t *record,
 	return rc < 0 ? rc : h->ops->wipe(h, device, uuid, err);
 }
 
+/*
+ * Whoever ordered it may have been mistaken: what glusterd here still counts among the bricks of a volume is not
+ * destroyed. Where none runs the order stands.
+ */
+static int not_in_volume(struct node_host *h, const json_t *record, struct error *err)
+{
+	struct gluster_volume volume cleanup_with(gluster_volume_done) = { 0 };
+	struct glusterd_state g = { 0 };
+	const char *pool = jstr(record, "pool");
+	int rc;
+
+	if (!pool || h->ops->glusterd_ensure(h, false, &g, NULL) < 0 || !g.running)
+		return 0;
+	rc = h->ops->volume_get(h, pool, VOLUME_LOOK_DEFINITION, &volume, err);
+	if (rc == -ENOENT)
+		return 0;
+	for (size_t i = 0; rc == 0 && i < volume.brick_count; i++)
+		if (streq(volume.bricks[i].path, jstr(record, "path")))
+			return error_set(
+				err, EBUSY,
+				"Brick %s is still part of volume %s; it is kept until the "
+				"volume has let go of it",
+				jstr(record, "id"), pool);
+	return rc;
+}
+
 int brick_release(struct node_host *h, const char *id, struct error *err)
 {
 	cleanup_json json_t *record = NULL;
 	cleanup_free char *name = NULL, *root = NULL;
+	struct error kept = ERROR_INIT;
 	int rc;
 
 	if (!id_valid(id))
@@ -292,6 +319,12 @@ int brick_release(struct node_host *h, const char *id, struct error *err)
 		return 0;
 	if (rc < 0)
 		return rc;
+	rc = not_in_volume(h, record, &kept);
+	if (rc < 0) {
+		if (err)
+			*err = kept;
+		return rc;
+	}
 	name = record_name(id);
 	root = root_of(jstr(record, "path"));
 	/* On record first: should the plan forget it, it is still known to be free. */

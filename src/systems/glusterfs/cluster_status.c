@@ -85,6 +85,18 @@ static json_t *bricks_of(const struct gluster_volume *v)
 	return bricks;
 }
 
+/*
+ * A volume that was made, and that this node's glusterd does not know: the node leads, but is no member of the trusted
+ * pool yet, or has lost its memory. It knows nothing of the bricks then. That there are none would free those that
+ * hold the data.
+ */
+static bool knows_nothing(const struct volume_view *view, const struct volume_step *step)
+{
+	const char *id = jstr(view->pool, "status", "volumeId");
+
+	return !view->volume && step->kind != STEP_GONE && id && *id;
+}
+
 json_t *volume_pool_status(const struct volume_view *view, const struct volume_step *step)
 {
 	struct volume_type type = { .data = 1 };
@@ -92,6 +104,10 @@ json_t *volume_pool_status(const struct volume_view *view, const struct volume_s
 	const char *text = jstr(view->pool, "spec", "volumeType");
 	json_t *s = json_object();
 
+	if (knows_nothing(view, step)) {
+		json_object_set_new(s, "message", json_string(step->why));
+		return s;
+	}
 	volume_type_parse(text ? text : "", &type, NULL);
 	json_object_set_new(
 		s, "phase",

@@ -89,6 +89,15 @@ static bool may_wipe(const struct plan_node *n, const json_t *b)
 	       contains(jget(n->object, "spec", "glusterfs", "wipe"), source_name(b));
 }
 
+/* A volume without any brick is not one that has let go of this one: nobody has looked, or could. */
+static bool unknown(const json_t *pool)
+{
+	const char *id = jstr(pool, "status", "volumeId");
+
+	return id && *id && json_array_size(jget(pool, "status", "bricks")) == 0 &&
+	       !streq(jstr(pool, "status", "phase"), "Deleted");
+}
+
 /* Is the brick still part of some pool's volume, or may its copy still be needed there? */
 static bool still_held(struct plan_model *m, const char *id, const char *pool)
 {
@@ -99,7 +108,7 @@ static bool still_held(struct plan_model *m, const char *id, const char *pool)
 		if (pool_brick(jget(o, "status", "bricks"), id))
 			return true;
 		if (streq(m->pools[i].name, pool) &&
-		    (jint(o, "status", "healPending") > 0 ||
+		    (unknown(o) || jint(o, "status", "healPending") > 0 ||
 		     jint(o, "status", "observedGeneration") < jint(o, "metadata", "generation") ||
 		     streq(m->pools[i].action, "change")))
 			return true;

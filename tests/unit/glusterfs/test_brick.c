@@ -20,6 +20,7 @@ struct model {
 	char signature[32], uuid[UUID_TEXT_MAX];
 	bool present, in_use, moved, broken;
 	bool mounted;
+	bool in_volume, glusterd_down;
 	json_t *marker, *record;
 	bool files;
 	int writes, crash_at, formats;
@@ -167,7 +168,28 @@ static int m_record_remove(struct node_host *h, const char *name, struct error *
 	return 0;
 }
 
+static int m_glusterd(struct node_host *h, bool start, struct glusterd_state *ret,
+		      struct error *err)
+{
+	assert_false(start);
+	*ret = (struct glusterd_state){ .running = !model(h)->glusterd_down };
+	return 0;
+}
+
+static int m_volume_get(struct node_host *h, const char *name, enum volume_look look,
+			struct gluster_volume *ret, struct error *err)
+{
+	assert_string_equal(name, "p-1");
+	if (!model(h)->in_volume)
+		return -ENOENT;
+	gluster_volume_add_brick(ret, "10.0.0.2", "/bricks/b-ffffffffffff/brick");
+	gluster_volume_add_brick(ret, "10.0.0.1", "/bricks/b-0123456789ab/brick");
+	return 0;
+}
+
 static const struct node_host_ops ops = {
+	.glusterd_ensure = m_glusterd,
+	.volume_get = m_volume_get,
 	.probe_device = m_probe,
 	.find_device = m_find,
 	.format = m_format,
@@ -352,6 +374,26 @@ static void test_release(void **state)
 	}
 }
 
+/* An order to let go of what a volume still has is not carried out, whoever gave it. */
+static void test_release_of_a_member(void **state)
+{
+	struct model m;
+	struct brick_result r;
+	struct error err = ERROR_INIT;
+
+	model_init(&m);
+	prepare(&m, &order, &r);
+	m.in_volume = true;
+	assert_int_equal(brick_release(&m.host, order.id, &err), -EBUSY);
+	assert_non_null(strstr(err.message, "still part of volume p-1"));
+	assert_true(m.mounted);
+	assert_string_equal(m.signature, "xfs");
+	assert_false(jbool(m.record, "released"));
+	m.glusterd_down = true;
+	assert_int_equal(brick_release(&m.host, order.id, NULL), 0);
+	model_done(&m);
+}
+
 static void test_release_of_a_missing_disk(void **state)
 {
 	struct model m;
@@ -413,6 +455,7 @@ int main(void)
 		cmocka_unit_test(test_ready_is_never_formatted),
 		cmocka_unit_test(test_moved),
 		cmocka_unit_test(test_release),
+		cmocka_unit_test(test_release_of_a_member),
 		cmocka_unit_test(test_release_of_a_missing_disk),
 		cmocka_unit_test(test_orders),
 		cmocka_unit_test(test_duplicates),

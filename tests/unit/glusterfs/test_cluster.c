@@ -492,6 +492,27 @@ static void test_status(void **state)
 	world_done(&w);
 }
 
+/* A leader that is no member yet knows of no volume; that is not to say that it has no bricks. */
+static void test_status_of_an_unknown_volume(void **state)
+{
+	struct world w;
+	struct volume_view view;
+	cleanup_json json_t *s = NULL, *made = NULL;
+
+	world_init(&w, "replicate:3");
+	want(&w, "123", 0);
+	view = view_of(&w);
+	next(&w);
+	made = volume_pool_status(&view, &w.step);
+	assert_string_equal(jstr(made, "phase"), "Creating");
+	jset(w.pool, json_string("6a9f"), "status", "volumeId");
+	assert_int_equal(next(&w), STEP_BLOCKED);
+	s = volume_pool_status(&view, &w.step);
+	assert_int_equal(json_object_size(s), 1);
+	assert_non_null(strstr(jstr(s, "message"), "6a9f"));
+	world_done(&w);
+}
+
 static void test_options_table(void **state)
 {
 	for (const struct volume_option *o = volume_options; o->name; o++) {
@@ -519,6 +540,7 @@ int main(void)
 		cmocka_unit_test(test_own_options_last),
 		cmocka_unit_test(test_delete),
 		cmocka_unit_test(test_status),
+		cmocka_unit_test(test_status_of_an_unknown_volume),
 		cmocka_unit_test(test_options_table),
 	};
 

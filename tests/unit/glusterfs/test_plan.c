@@ -234,6 +234,15 @@ static void removed_device_is_replaced(void **state)
 	plan_output_done(&out);
 
 	jset(json_array_get(moved, 0), json_integer(0), "status", "healPending");
+	/* a status without bricks says nothing about this one */
+	json_t *bricks = json_incref(jget(json_array_get(moved, 0), "status", "bricks"));
+	jset(json_array_get(moved, 0), json_string("6a9f"), "status", "volumeId");
+	jset(json_array_get(moved, 0), json_array(), "status", "bricks");
+	out = plan("replicate:3", nodes, moved, NULL);
+	assert_int_equal(json_array_size(jget(out.node_plans, "n1", "release")), 0);
+	plan_output_done(&out);
+
+	jset(json_array_get(moved, 0), bricks, "status", "bricks");
 	out = plan("replicate:3", nodes, moved, NULL);
 	assert_string_equal(jstr(pool_at(&out, 0), "action"), "keep");
 	assert_int_equal(json_array_size(jget(out.node_plans, "n1", "release")), 1);
