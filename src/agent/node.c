@@ -341,8 +341,9 @@ static int full_look(struct looking *l, json_t **ret)
 	json_t *devices, *bricks;
 	int rc;
 
-	l->unreleased = !release_bricks(l);
 	report = report_head(l);
+	/* glusterd, which that starts, is asked before anything is destroyed */
+	l->unreleased = !release_bricks(l);
 	devices = report_devices(l);
 	json_object_set_new(report, "devices", devices);
 	bricks = report_bricks(l, devices, false);

@@ -72,6 +72,14 @@ static void offline_note(struct pool_work *w)
 	}
 }
 
+/* What was seen while it led before says nothing of the time since. */
+static void offline_forget(struct agent_state *s)
+{
+	for (size_t i = 0; i < s->offline_count; i++)
+		free(s->offline[i].brick);
+	s->offline_count = 0;
+}
+
 static int64_t offline_ms(void *userdata, const char *address, const char *path)
 {
 	struct pool_work *w = userdata;
@@ -386,12 +394,12 @@ static int converge(struct pool_work *w)
 
 		if (rc < 0)
 			return look_failed(w, rc);
+		/* the lead may have gone while the look, or the last step, took its time */
+		if (!agent_leads(w->agent, w->node))
+			return 0;
 		rc = write_status(w);
 		if (rc < 0)
 			return rc;
-		/* the lead may have gone while the last step took its time */
-		if (!agent_leads(w->agent, w->node))
-			return 0;
 		rc = act(w);
 		if (rc < 0)
 			return write_failure(w, rc);
@@ -444,6 +452,7 @@ static int pool_reconcile(struct reconcile *r, const char *key)
 	    !streq(jstr(pool, "spec", "cluster"), jstr(node, "status", "plan", "cluster")) ||
 	    !agent_leads(a, node)) {
 		json_object_del(a->state->pools, name);
+		offline_forget(a->state);
 		return 0;
 	}
 	/* deleted for us: the operator only has its finalizer to remove */

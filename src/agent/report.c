@@ -162,6 +162,19 @@ static const json_t *remembered(const struct looking *l, const char *id)
 	return NULL;
 }
 
+static bool prepared_before(const struct looking *l, const char *pool, const char *id)
+{
+	cleanup_json json_t *o =
+		pool ? reader_get(l->r->cache, &KIND_STORAGEPOOL, l->agent->ns, pool) : NULL;
+	const json_t *b;
+	size_t i;
+
+	json_array_foreach (jget(o, "spec", "bricks"), i, b)
+		if (streq(jstr(b, "id"), id))
+			return jbool(b, "prepared");
+	return false;
+}
+
 static struct brick_order order_of(const struct looking *l, const json_t *b)
 {
 	const json_t *known = remembered(l, jstr(b, "id"));
@@ -176,6 +189,7 @@ static struct brick_order order_of(const struct looking *l, const json_t *b)
 		.node_uid = object_uid(l->node),
 		.known_uuid = jstr(known, "uuid"),
 		.known_ready = streq(jstr(known, "state"), "Ready"),
+		.prepared = prepared_before(l, jstr(b, "pool"), jstr(b, "id")),
 	};
 }
 

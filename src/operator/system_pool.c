@@ -143,6 +143,8 @@ static bool volume_is_gone(const json_t *pool)
 {
 	if (streq(jstr(pool, "status", "phase"), "Deleted"))
 		return true;
+	if (jstr(pool, "status", "volumeId"))
+		return false; /* it was made, and nobody has said that it was deleted */
 	return json_is_array(jget(pool, "status", "bricks")) &&
 	       !json_array_size(jget(pool, "status", "bricks")) &&
 	       jint(pool, "status", "observedGeneration") >= jint(pool, "metadata", "generation");

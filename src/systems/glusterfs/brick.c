@@ -96,7 +96,7 @@ int brick_choose(struct node_host *h, const struct brick_order *o, char uuid[sta
 	json_decref(record);
 	record = json_pack("{s:s, s:s, s:s*, s:s*, s:s, s:s*, s:b}", "id", o->id, "uuid", uuid,
 			   "device", o->device, "directory", o->directory, "path", o->path, "pool",
-			   o->pool, "ready", o->known_uuid && o->known_ready);
+			   o->pool, "ready", o->known_uuid && (o->known_ready || o->prepared));
 	return record_put(h, o->id, record, err);
 }
 
@@ -279,19 +279,24 @@ static int release_device(struct node_host *h, const char *name, json_t *record,
 	return rc < 0 ? rc : h->ops->wipe(h, device, uuid, err);
 }
 
-/*
- * Whoever ordered it may have been mistaken: what glusterd here still counts among the bricks of a volume is not
- * destroyed. Where none runs the order stands.
- */
+/* Whoever ordered it may have been mistaken: only what glusterd here does not count among a volume's bricks is destroyed. */
 static int not_in_volume(struct node_host *h, const json_t *record, struct error *err)
 {
 	struct gluster_volume volume cleanup_with(gluster_volume_done) = { 0 };
 	struct glusterd_state g = { 0 };
-	const char *pool = jstr(record, "pool");
+	const char *id = jstr(record, "id"), *pool = jstr(record, "pool");
 	int rc;
 
-	if (!pool || h->ops->glusterd_ensure(h, false, &g, NULL) < 0 || !g.running)
+	if (!pool)
 		return 0;
+	rc = h->ops->glusterd_ensure(h, false, &g, err);
+	if (rc < 0)
+		return rc;
+	if (!g.running)
+		return error_set(err, EAGAIN,
+				 "Brick %s is kept until glusterd runs on this node again, and can "
+				 "say that volume %s has let go of it",
+				 id, pool);
 	rc = h->ops->volume_get(h, pool, VOLUME_LOOK_DEFINITION, &volume, err);
 	if (rc == -ENOENT)
 		return 0;
@@ -301,7 +306,7 @@ static int not_in_volume(struct node_host *h, const json_t *record, struct error
 				err, EBUSY,
 				"Brick %s is still part of volume %s; it is kept until the "
 				"volume has let go of it",
-				jstr(record, "id"), pool);
+				id, pool);
 	return rc;
 }
 

@@ -15,6 +15,7 @@ struct brick_order { /* an entry of status.plan.bricks */
 	const char *node_uid;
 	const char *known_uuid; /* what status.agent remembers of an earlier life, or NULL */
 	bool known_ready; /* and that it was in use then */
+	bool prepared; /* its pool has had it in use: whatever is wrong with it, it is never made anew */
 };
 
 struct brick_result {

@@ -95,6 +95,25 @@ static bool reachable(const struct decision *d, const char *address)
 }
 
 /* ---- a volume that is to go, or to come ---------------------------------------------------- */
+/*
+ * Two halves of a cluster, each led while the other was away, could make volumes of their own, and
+ * gluster joins no trusted pools that both have volumes: only the larger half makes any. And only
+ * that knows that there is none: who leads may have just come, and be no member yet.
+ */
+bool volume_view_of_half(const struct volume_view *view)
+{
+	return 2 * (view->peers->count + 1) <= view->members;
+}
+
+static bool decide_half(struct decision *d)
+{
+	return volume_view_of_half(d->view) &&
+	       decide(d, STEP_WAIT,
+		      "Waiting for more nodes: %zu of the cluster's %zu are in this trusted pool, "
+		      "and only more than half of them know, or make, a volume",
+		      d->view->peers->count + 1, d->view->members);
+}
+
 /* Only when the operator has put down that no volume is left in it; until then the pool goes on serving. */
 bool volume_is_to_go(const json_t *pool)
 {
@@ -106,6 +125,8 @@ static bool decide_deleted(struct decision *d)
 {
 	if (!volume_is_to_go(d->view->pool))
 		return false;
+	if (!d->volume && decide_half(d))
+		return true;
 	if (!d->volume)
 		return decide(d, STEP_GONE, "The volume is deleted");
 	if (d->volume->state == VOLUME_STARTED)
@@ -143,21 +164,6 @@ static void shape_of_type(struct decision *d)
 	case LAYOUT_NONE:
 		break;
 	}
-}
-
-/*
- * Two halves of a cluster, each led while the other was away, could make volumes of their own, and
- * gluster joins no trusted pools that both have volumes: only the larger half makes any.
- */
-static bool decide_half(struct decision *d)
-{
-	size_t here = d->view->peers->count + 1, all = d->view->members;
-
-	return 2 * here <= all &&
-	       decide(d, STEP_WAIT,
-		      "Waiting for more nodes: %zu of the cluster's %zu are in this trusted pool, "
-		      "and a volume is made by more than half of them",
-		      here, all);
 }
 
 static bool decide_create(struct decision *d)
@@ -278,7 +284,8 @@ static bool brick_lost(const struct decision *d, const struct gluster_brick *b)
 {
 	const struct volume_view *v = d->view;
 
-	return !b->online && v->offline_ms &&
+	/* of a volume with one copy, that is the data: it is not given up */
+	return d->type.layout != LAYOUT_NONE && !b->online && v->offline_ms &&
 	       v->offline_ms(v->userdata, b->address, b->path) >= BRICK_LOST_MS;
 }
 
@@ -327,10 +334,11 @@ static bool decide_unhealed(struct decision *d, const char *then)
 
 	if (offline)
 		return decide(d, STEP_WAIT,
-			      "Waiting for brick %s:%s, which is offline, before %s; if it is lost "
-			      "for good this goes on "
-			      "after five minutes",
-			      offline->address, offline->path, then);
+			      "Waiting for brick %s:%s, which is offline, before %s%s",
+			      offline->address, offline->path, then,
+			      d->type.layout == LAYOUT_NONE
+				      ? "; it may hold the only copy"
+				      : "; if it is lost for good this goes on after five minutes");
 	if (pending < 0)
 		return decide(d, STEP_WAIT, "Waiting to learn what is left to heal, before %s",
 			      then);

@@ -48,6 +48,9 @@ struct volume_view {
 	void *userdata;
 };
 
+/* No more than half of the cluster is in the looking node's trusted pool: what it does not know may exist. */
+bool volume_view_of_half(const struct volume_view *view);
+
 /* On a pool that is being deleted: it holds no volume of anybody, and its Gluster volume may go. */
 #define POOL_ANNOTATION_EMPTY "quartermaster.storage/empty"
 

@@ -21,7 +21,7 @@ static json_t *id_of_path(const char *path)
 
 struct totals {
 	int online;
-	int64_t pending;
+	int64_t pending; /* -1: not known */
 	int64_t size, free; /* of the smallest brick that holds data */
 	bool sized;
 };
@@ -29,11 +29,13 @@ struct totals {
 static struct totals count(const struct gluster_volume *v)
 {
 	struct totals t = { .sized = true };
+	bool unknown = false;
 
 	for (size_t i = 0; i < v->brick_count; i++) {
 		const struct gluster_brick *b = &v->bricks[i];
 
 		t.online += b->online;
+		unknown |= b->online && b->pending < 0;
 		if (b->pending > t.pending)
 			t.pending = b->pending; /* each copy lists the same entries */
 		if (b->arbiter || b->size == 0)
@@ -44,6 +46,8 @@ static struct totals count(const struct gluster_volume *v)
 			t.free = b->free;
 	}
 	t.sized = t.size > 0;
+	if (unknown && t.pending == 0)
+		t.pending = -1;
 	return t;
 }
 
@@ -94,7 +98,18 @@ static bool knows_nothing(const struct volume_view *view, const struct volume_st
 {
 	const char *id = jstr(view->pool, "status", "volumeId");
 
-	return !view->volume && step->kind != STEP_GONE && id && *id;
+	return !view->volume && step->kind != STEP_GONE &&
+	       ((id && *id) || volume_view_of_half(view));
+}
+
+/* No more than half of the cluster is connected: the others may have changed the volume since. Nothing is freed by that. */
+static bool cut_off(const struct volume_view *view)
+{
+	size_t here = 1;
+
+	for (size_t i = 0; i < view->peers->count; i++)
+		here += view->peers->items[i].connected;
+	return 2 * here <= view->members;
 }
 
 json_t *volume_pool_status(const struct volume_view *view, const struct volume_step *step)
@@ -112,8 +127,9 @@ json_t *volume_pool_status(const struct volume_view *view, const struct volume_s
 	json_object_set_new(
 		s, "phase",
 		json_string(step->kind == STEP_GONE ? "Deleted" : phase_of(view, &type, &t)));
-	json_object_set_new(s, "observedGeneration",
-			    json_integer(jint(view->pool, "metadata", "generation")));
+	if (!cut_off(view))
+		json_object_set_new(s, "observedGeneration",
+				    json_integer(jint(view->pool, "metadata", "generation")));
 	json_object_set_new(s, "epoch", json_integer(jint(view->pool, "spec", "epoch")));
 	json_object_set_new(s, "message", json_string(step->why));
 	json_object_set_new(s, "bricks", bricks_of(view->volume));

@@ -101,6 +101,9 @@ static bool unknown(const json_t *pool)
 /* Is the brick still part of some pool's volume, or may its copy still be needed there? */
 static bool still_held(struct plan_model *m, const char *id, const char *pool)
 {
+	/* one that has lost its label is not ours to judge, nor are its bricks */
+	if (contains(m->in->foreign_pools, pool))
+		return true;
 	for (size_t i = 0; i < m->pools_count; i++) {
 		const json_t *o = m->pools[i].object;
 		if (!o)
@@ -108,7 +111,7 @@ static bool still_held(struct plan_model *m, const char *id, const char *pool)
 		if (pool_brick(jget(o, "status", "bricks"), id))
 			return true;
 		if (streq(m->pools[i].name, pool) &&
-		    (unknown(o) || jint(o, "status", "healPending") > 0 ||
+		    (unknown(o) || jint(o, "status", "healPending") != 0 ||
 		     jint(o, "status", "observedGeneration") < jint(o, "metadata", "generation") ||
 		     streq(m->pools[i].action, "change")))
 			return true;

@@ -279,6 +279,17 @@ static void test_record_lost(void **state)
 	known.known_ready = true;
 	assert_string_equal(prepare(&m, &known, &r), "Ready");
 	assert_int_equal(m.formats, 1);
+	/* it could not be mounted when it was last reported, nor now; but its pool has used it */
+	json_decref(m.record);
+	m.record = NULL;
+	m.mounted = false;
+	m.broken = true;
+	known.known_ready = false;
+	known.prepared = true;
+	assert_string_equal(prepare(&m, &known, &r), "Failed");
+	assert_string_equal(r.verdict.reason, "MountFailed");
+	assert_int_equal(m.formats, 1);
+	m.broken = false;
 	/* nobody remembers: a file system like any other */
 	json_decref(m.record);
 	m.record = NULL;
@@ -389,7 +400,10 @@ static void test_release_of_a_member(void **state)
 	assert_true(m.mounted);
 	assert_string_equal(m.signature, "xfs");
 	assert_false(jbool(m.record, "released"));
-	m.glusterd_down = true;
+	m.glusterd_down = true; /* who cannot be asked has not agreed */
+	assert_int_equal(brick_release(&m.host, order.id, NULL), -EAGAIN);
+	assert_true(m.mounted);
+	m.glusterd_down = m.in_volume = false;
 	assert_int_equal(brick_release(&m.host, order.id, NULL), 0);
 	model_done(&m);
 }

@@ -17,6 +17,7 @@ struct world {
 	struct gluster_volume volume;
 	bool have;
 	struct gluster_peers peers;
+	size_t members;
 	bool lost; /* bricks that are offline are so for long */
 	struct volume_step step;
 };
@@ -76,6 +77,7 @@ static struct volume_view view_of(struct world *w)
 				     .volume = w->have ? &w->volume : NULL,
 				     .peers = &w->peers,
 				     .address = "10.0.0.1",
+				     .members = w->members,
 				     .offline_ms = offline_ms,
 				     .userdata = w };
 }
@@ -372,6 +374,27 @@ static void test_lost_while_leaving(void **state)
 	world_done(&w);
 }
 
+/* The new copy is not whole yet, and the old one is the data. */
+static void test_only_copy_is_not_given_up(void **state)
+{
+	struct world w;
+
+	world_init(&w, "none");
+	want(&w, "1", 0);
+	settle(&w, 0);
+	want(&w, "2", 0);
+	assert_int_equal(next(&w), STEP_ADD_BRICK);
+	gluster_does(&w);
+	find(&w, "10.0.0.1:/b/b-1/brick")->online = false;
+	w.lost = true;
+	assert_int_equal(next(&w), STEP_WAIT);
+	assert_non_null(strstr(w.step.why, "the only copy"));
+	find(&w, "10.0.0.1:/b/b-1/brick")->online = true;
+	assert_int_equal(settle(&w, 0), STEP_NONE);
+	assert_bricks(&w, "2");
+	world_done(&w);
+}
+
 static void test_disperse_replace(void **state)
 {
 	struct world w;
@@ -449,6 +472,11 @@ static void test_delete(void **state)
 	assert_int_equal(next(&w), STEP_STOP);
 	assert_int_equal(settle(&w, 0), STEP_GONE);
 	assert_false(w.have);
+	/* who is no member yet does not know */
+	w.members = 18;
+	assert_int_equal(next(&w), STEP_WAIT);
+	w.members = 17;
+	assert_int_equal(next(&w), STEP_GONE);
 	world_done(&w);
 }
 
@@ -480,6 +508,14 @@ static void test_status(void **state)
 	check_status(&w, "Degraded", 4);
 	find(&w, "10.0.0.3:/b/b-3/brick")->online = false;
 	check_status(&w, "Offline", 4);
+	/* no brick that serves says what is left to heal: that is not nothing */
+	for (size_t i = 0; i < 3; i++) {
+		w.volume.bricks[i].online = true;
+		w.volume.bricks[i].pending = -1;
+	}
+	check_status(&w, "Online", -1);
+	w.volume.bricks[1].pending = 2;
+	check_status(&w, "Healing", 2);
 	for (size_t i = 0; i < 3; i++) {
 		w.volume.bricks[i].size = 1000 + (int64_t)i;
 		w.volume.bricks[i].free = 600 - (int64_t)i;
@@ -489,6 +525,15 @@ static void test_status(void **state)
 	s = volume_pool_status(&view, &w.step);
 	assert_int_equal(jint(s, "capacityBytes"), 2000);
 	assert_int_equal(jint(s, "freeBytes"), 2 * 598);
+	assert_int_equal(jint(s, "observedGeneration"), 1);
+	/* cut off from the others, it may have missed what they did */
+	for (size_t i = 0; i < w.peers.count; i++)
+		w.peers.items[i].connected = false;
+	w.members = 9;
+	view = view_of(&w);
+	json_decref(s);
+	s = volume_pool_status(&view, &w.step);
+	assert_null(jget(s, "observedGeneration"));
 	world_done(&w);
 }
 
@@ -534,6 +579,7 @@ int main(void)
 		cmocka_unit_test(test_remove_waits_for_heal),
 		cmocka_unit_test(test_lost_brick),
 		cmocka_unit_test(test_lost_while_leaving),
+		cmocka_unit_test(test_only_copy_is_not_given_up),
 		cmocka_unit_test(test_disperse_replace),
 		cmocka_unit_test(test_arbiter_keeps_roles),
 		cmocka_unit_test(test_wrong_layout),

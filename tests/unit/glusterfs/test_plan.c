@@ -250,6 +250,27 @@ static void removed_device_is_replaced(void **state)
 	plan_output_done(&out);
 }
 
+/* A pool that lost its label is no longer this deployment's; its bricks are data all the same. */
+static void bricks_of_a_foreign_pool_stay(void **state)
+{
+	cleanup_json json_t *nodes = cluster(3, 1);
+	struct plan_output out = plan("replicate:3", nodes, NULL, NULL);
+	cleanup_json json_t *foreign = json_pack("[s]", jstr(pool_at(&out, 0), "name"));
+	struct plan_input in = { .deployment = "gold",
+				 .volume_type = "replicate:3",
+				 .overcommit = 1,
+				 .nodes = nodes,
+				 .foreign_pools = foreign,
+				 .epoch = 7 };
+	take_plans(nodes, &out);
+	plan_output_done(&out);
+
+	assert_int_equal(glusterfs_plan(&in, &out, NULL), 0);
+	assert_int_equal(json_array_size(jget(out.node_plans, "n1", "release")), 0);
+	assert_int_equal(json_array_size(jget(out.node_plans, "n1", "bricks")), 1);
+	plan_output_done(&out);
+}
+
 static void held_where_nothing_can_take_its_place(void **state)
 {
 	cleanup_json json_t *nodes = cluster(3, 1), *volumes = json_pack("{s:i}", "gold-1", 2);
@@ -463,6 +484,7 @@ int main(void)
 		cmocka_unit_test(unfit_is_explained),
 		cmocka_unit_test(device_of_two_nodes),
 		cmocka_unit_test(removed_device_is_replaced),
+		cmocka_unit_test(bricks_of_a_foreign_pool_stay),
 		cmocka_unit_test(held_where_nothing_can_take_its_place),
 		cmocka_unit_test(empty_pool_is_given_up),
 		cmocka_unit_test(one_change_at_a_time),

@@ -321,10 +321,12 @@ static void act_pool(struct fixture *f, const json_t *pool)
 	}
 	cleanup_json json_t *status =
 		json_pack("{s:{s:s, s:s, s:o, s:I, s:i, s:I, s:I}}", "status", "phase",
-			  prepared ? "Online" : "Creating", "volumeId", "v", "bricks", bricks,
-			  "observedGeneration", (json_int_t)jint(pool, "metadata", "generation"),
-			  "healPending", 0, "capacityBytes", (json_int_t)f->pool_bytes, "usedBytes",
-			  (json_int_t)0);
+			  gone	     ? "Deleted"
+			  : prepared ? "Online"
+				     : "Creating",
+			  "volumeId", "v", "bricks", bricks, "observedGeneration",
+			  (json_int_t)jint(pool, "metadata", "generation"), "healPending", 0,
+			  "capacityBytes", (json_int_t)f->pool_bytes, "usedBytes", (json_int_t)0);
 	if (!f->agents_silent && (prepared || gone))
 		kube_patch(f->api, &KIND_STORAGEPOOL, NS, object_name(pool), "status",
 			   KUBE_PATCH_MERGE, status, NULL, NULL);
