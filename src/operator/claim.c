@@ -276,8 +276,8 @@ static bool class_is_ours(const struct operator* op, const json_t *class)
 }
 
 struct roll { /* of the deployments in our namespace */
-	const char *wanted;
-	char first[254];
+	const char *wanted, *own;
+	char first[254]; /* of those that somebody operates */
 	bool there;
 };
 
@@ -287,6 +287,9 @@ static int call_roll(const json_t *status, void *userdata)
 	const char *name = object_name(status);
 
 	roll->there = roll->there || streq(name, roll->wanted);
+	/* anybody may write a StorageStatus; one without an operator behind it answers for nothing */
+	if (!streq(name, roll->own) && !object_has_finalizer(status, QM_FINALIZER_DEPLOYMENT))
+		return 0;
 	if (!*roll->first || strcmp(name, roll->first) < 0)
 		snprintf(roll->first, sizeof(roll->first), "%s", name);
 	return 0;
@@ -299,7 +302,8 @@ static int call_roll(const json_t *status, void *userdata)
 static int answer_for_nobody(struct work *w)
 {
 	const char *ns = jstr(w->class, "parameters", "namespace");
-	struct roll roll = { .wanted = jstr(w->class, "parameters", "deployment") };
+	struct roll roll = { .wanted = jstr(w->class, "parameters", "deployment"),
+			     .own = w->op->deployment };
 
 	if (!streq(jstr(w->class, "provisioner"), QM_DRIVER) ||
 	    (ns ? !streq(ns, w->op->ns) : roll.wanted != NULL) || object_deleting(w->claim))

@@ -217,6 +217,12 @@ static void class_of_nobody(void **state)
 		"{s:s, s:s, s:{s:s}, s:s, s:{s:s, s:s}}", "apiVersion", "storage.k8s.io/v1", "kind",
 		"StorageClass", "metadata", "name", "lost", "provisioner", QM_DRIVER, "parameters",
 		"deployment", "nowhere", "namespace", "default");
+	/* one that nobody operates comes first by its name, and does not answer */
+	cleanup_json json_t *nobody =
+		json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:s}}", "apiVersion", "coreos.com/v1",
+			  "kind", "StorageStatus", "metadata", "name", "absurd", "namespace",
+			  "default", "spec", "type", "glusterfs");
+	assert_int_equal(kube_create(f->api, &KIND_STORAGESTATUS, nobody, NULL, &err), 0);
 	assert_int_equal(kube_create(f->api, &KIND_STORAGECLASS, class, NULL, &err), 0);
 	add_claim(f, "c1", "lost", "1Gi");
 	settle(f);
