@@ -344,7 +344,7 @@ static bool is_made_here(const struct call *c, const struct attachment *a)
 
 	host_read_line(c->host, "/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
 	return marker_path(c, a, &path, NULL) >= 0 &&
-	       file_read(path, sizeof(boot), &text, NULL, NULL) >= 0 && streq(text, boot);
+	       file_read(path, sizeof(boot), &text, NULL, NULL) >= 0 && strcmp(text, boot) == 0;
 }
 
 static void forget_made_here(const struct call *c, const struct attachment *a)

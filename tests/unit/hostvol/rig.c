@@ -94,3 +94,18 @@ int rig_disconnect(struct rig *rig, const char *volume_id, const char *consumer,
 
 	return hostvol_disconnect_volume_json(rig->h, text, flags, &out, NULL);
 }
+
+int rig_fault_step(void)
+{
+	const char *step = getenv("QM_FAULT_STEP");
+
+	return step && atoi(step) > 0 ? atoi(step) : 1;
+}
+
+int rig_first_fault(void)
+{
+	static unsigned asked;
+	const char *seed = getenv("QM_SEED");
+
+	return 1 + (int)(((seed ? strtoul(seed, NULL, 0) : 0) + asked++) % (unsigned)rig_fault_step());
+}

@@ -21,6 +21,13 @@ int rig_records(const struct rig *rig);
 char *rig_connect(struct rig *rig, const char *json, int *ret_code);
 int rig_disconnect(struct rig *rig, const char *volume_id, const char *consumer, unsigned flags);
 
+/*
+ * Which calls or allocations are made to fail, one a time: all of them, or for machines that are
+ * emulated one in QM_FAULT_STEP, where QM_SEED and how often this was asked say which is the first.
+ */
+int rig_fault_step(void);
+int rig_first_fault(void);
+
 #define NFS_A                                                                                      \
 	"{\"driverVolumeType\":\"NFS\",\"data\":{\"export\":\"192.0.2.9:/"                         \
 	"e\",\"name\":\"a\",\"volumeId\":\"a\"}}"

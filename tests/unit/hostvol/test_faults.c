@@ -144,10 +144,10 @@ static bool interrupt_at(const struct scenario *s, enum fake_fault fault, int at
 static void run_all(enum fake_fault fault, bool recover)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(scenarios); i++) {
-		int at = 1;
+		int at = rig_first_fault();
 
 		while (interrupt_at(&scenarios[i], fault, at, recover)) {
-			at++;
+			at += rig_fault_step();
 			assert_true(at < CALLS_MAX);
 		}
 		/* each has several steps: a count near 0 would mean that nothing was tested */

@@ -124,7 +124,7 @@ static void test_every_allocation(void **state)
 		bool more = true;
 		int n, r;
 
-		for (n = 1; more; n++) {
+		for (n = rig_first_fault(); more; n += rig_fault_step()) {
 			assert_true(calls[i].before(rig) >= 0);
 			more = nth_fails(rig, n, calls[i].call, &r);
 			/* what JSON could not be read for want of memory seems bad */
@@ -168,7 +168,7 @@ static void exhaust_vendor(struct rig *rig, bool disconnect)
 	bool more = true;
 	int n, r;
 
-	for (n = 1; more; n++) {
+	for (n = rig_first_fault(); more; n += rig_fault_step()) {
 		if (disconnect)
 			assert_true(connect_vendor(rig) >= 0);
 		more = nth_fails(rig, n, disconnect ? disconnect_vendor : connect_vendor, &r);

@@ -378,7 +378,7 @@ static void test_rbd_others(void **state)
 /* Died or failed at every call: the same again works, and then nothing is left. */
 static void interrupt(struct rig *rig, const char *json, enum fake_fault fault, bool disconnecting)
 {
-	for (int at = 1; at < CALLS_MAX; at++) {
+	for (int at = rig_first_fault(); at < CALLS_MAX; at += rig_fault_step()) {
 		int status;
 		pid_t pid;
 

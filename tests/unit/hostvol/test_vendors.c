@@ -111,10 +111,10 @@ static bool interrupt_at(const struct vendor *v, bool disconnect, enum fake_faul
 static void run_all(enum fake_fault fault, bool recover)
 {
 	for (size_t i = 0; i < VENDOR_COUNT * 2; i++) {
-		int at = 1;
+		int at = rig_first_fault();
 
 		while (interrupt_at(&vendors[i / 2], i % 2, fault, at, recover)) {
-			at++;
+			at += rig_fault_step();
 			assert_true(at < CALLS_MAX);
 		}
 		assert_true(at > 4);
