@@ -18,6 +18,7 @@
 #define KEY_MAX 256
 #define READY_MS 15000
 #define GONE_MS 15000
+#define BUSY_MS 10000 /* for who looks at a disk for a moment to let go of it */
 #define WRITE_MS 60000
 
 /* What becomes an option for the kernel must not end it. */
@@ -361,20 +362,46 @@ static int rbd_verify(const struct call *c, struct attachment *a, struct error *
 	return r < 0 ? r : set_path(c, a, &m, err);
 }
 
+struct removal {
+	const struct call *c;
+	char file[64], text[32];
+};
+
+static int is_removed(void *arg)
+{
+	struct removal *o = arg;
+	int r = sys_write(o->c, o->file, o->text, NULL);
+
+	return r == -EBUSY ? 0 : r < 0 && r != -ENOENT ? r : 1;
+}
+
+/* udev looks at a disk that somebody has just written to and closed; it tells when it is done. */
+static int order_removal(const struct call *c, struct watch *watch, struct removal *o,
+			 const struct rbd_mapping *m, struct error *err)
+{
+	int r = watch_until(c, watch, BUSY_MS, is_removed, o, err);
+
+	if (r == -ETIMEDOUT && call_left(c, 0, err) >= 0)
+		return error_set(err, EBUSY, "%s is in use: a program has it open; end that first",
+				 m->disk.path);
+	if (r < 0 && r != -ETIMEDOUT && r != -ECANCELED)
+		return error_errno(err, -r, "cannot unmap %s", m->disk.path);
+	return r;
+}
+
 static int unmap(const struct call *c, struct rbd_mapping *m, bool force, struct error *err)
 {
 	cleanup_watch struct watch watch = WATCH_INIT;
 	struct awaited awaited = { .c = c, .mapping = m };
-	char file[64], text[32];
-	int r = bus_file(c, "remove", file, sizeof(file), err);
+	struct removal removal = { .c = c };
+	int r = bus_file(c, "remove", removal.file, sizeof(removal.file), err);
 
+	snprintf(removal.text, sizeof(removal.text), "%u%s", m->id, force ? " force" : "");
 	if (r >= 0)
 		r = watch_open(c, &watch, err);
+	if (r >= 0)
+		r = order_removal(c, &watch, &removal, m, err);
 	if (r < 0)
-		return r;
-	snprintf(text, sizeof(text), "%u%s", m->id, force ? " force" : "");
-	r = sys_write(c, file, text, err);
-	if (r < 0 && r != -ENOENT)
 		return r;
 	r = watch_until(c, &watch, GONE_MS, is_gone, &awaited, err);
 	return r == -ETIMEDOUT ? error_set(err, ETIMEDOUT, "%s was unmapped, but has not gone",
