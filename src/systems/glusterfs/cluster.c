@@ -337,7 +337,8 @@ static bool decide_unhealed(struct decision *d, const char *then)
 			      "Waiting for brick %s:%s, which is offline, before %s%s",
 			      offline->address, offline->path, then,
 			      d->type.layout == LAYOUT_NONE
-				      ? "; it may hold the only copy"
+				      ? "; it may hold the only copy: bring it back, or delete the "
+					"claims of the pool"
 				      : "; if it is lost for good this goes on after five minutes");
 	if (pending < 0)
 		return decide(d, STEP_WAIT, "Waiting to learn what is left to heal, before %s",
