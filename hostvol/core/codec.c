@@ -34,6 +34,7 @@ static const struct member properties_members[] = {
 	PROPERTY("nqn", MEMBER_OPTIONAL_TEXT, nqn),
 	PROPERTY("hostId", MEMBER_OPTIONAL_TEXT, host_id),
 	PROPERTY("systemUuid", MEMBER_OPTIONAL_TEXT, system_uuid),
+	PROPERTY("sdcGuid", MEMBER_OPTIONAL_TEXT, sdc_guid),
 	PROPERTY("wwpns", MEMBER_TEXTS, wwpns),
 	PROPERTY("wwnns", MEMBER_TEXTS, wwnns),
 	{ 0 },

@@ -3,12 +3,14 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "core/sdc.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 
 #define LINE_MAX_LEN 300
+#define SDC_MS 5000
 
 const char *platform_of(const char *machine)
 {
@@ -106,6 +108,21 @@ static int set_line(const struct hostvol_host *host, const char *path, char **re
 	return *ret ? 0 : -ENOMEM;
 }
 
+/* The ScaleIO client's GUID, "" where there is none. */
+static int set_sdc(const struct hostvol_host *host, char **ret)
+{
+	cleanup_free char *device = NULL;
+	char guid[SDC_GUID_MAX] = "";
+	int r = text_format(&device, NULL, "%s" SDC_DEVICE, host->root);
+
+	if (r < 0)
+		return r;
+	if (access(device, F_OK) == 0) /* most hosts have none, and asking takes a process */
+		(void)sdc_guid(host, SDC_MS, guid, NULL);
+	*ret = strdup(guid);
+	return *ret ? 0 : -ENOMEM;
+}
+
 static int fill_seed(const struct hostvol *h, struct hostvol_connector_properties *p,
 		     struct error *err)
 {
@@ -144,11 +161,12 @@ int properties_read(const struct hostvol *h, bool multipath, bool do_local_attac
 	p->do_local_attach = do_local_attach;
 	p->multipath = multipath && host->multipathd_runs(host);
 	r = fill_seed(h, p, err);
-	if (r >= 0 && (set_line(host, "/etc/nvme/hostnqn", &p->nqn) < 0 ||
-		       set_line(host, "/etc/nvme/hostid", &p->host_id) < 0 ||
-		       set_line(host, "/sys/class/dmi/id/product_uuid", &p->system_uuid) < 0 ||
-		       read_ports(host, "port_name", &p->wwpns) < 0 ||
-		       read_ports(host, "node_name", &p->wwnns) < 0))
+	if (r >= 0 &&
+	    (set_line(host, "/etc/nvme/hostnqn", &p->nqn) < 0 ||
+	     set_line(host, "/etc/nvme/hostid", &p->host_id) < 0 ||
+	     set_line(host, "/sys/class/dmi/id/product_uuid", &p->system_uuid) < 0 ||
+	     set_sdc(host, &p->sdc_guid) < 0 || read_ports(host, "port_name", &p->wwpns) < 0 ||
+	     read_ports(host, "node_name", &p->wwnns) < 0))
 		r = no_memory(err);
 	if (r < 0) {
 		hostvol_connector_properties_free(p);

@@ -9,14 +9,12 @@
 
 #include "base/mem.h"
 #include "core/params.h"
+#include "core/sdc.h"
 
 #include <errno.h>
 #include <stdio.h>
 
 #define LINK_DIR "/dev/disk/by-id"
-#define SCINI_DEVICE "/dev/scini"
-#define SCINI_GET_GUID 0x610e /* _IO('a', 14) */
-#define GUID_TEXT_MAX 37
 #define ID_MAX 40
 
 /* Codes of the gateway that mean what was asked for; from version 4 on they have other numbers. */
@@ -53,7 +51,7 @@ static int check_user(const char *value, struct error *err)
 
 static int check_guid(const char *value, struct error *err)
 {
-	if (strlen(value) != GUID_TEXT_MAX - 1 || value[strspn(value, "0123456789abcdefABCDEF-")])
+	if (strlen(value) != SDC_GUID_MAX - 1 || value[strspn(value, "0123456789abcdefABCDEF-")])
 		return error_set(err, EINVAL, "\"%.50s\" is not a GUID", value);
 	return 0;
 }
@@ -307,13 +305,11 @@ static int volume_id(const struct call *c, struct attachment *a, const char **re
 
 /* ---- this host ------------------------------------------------------------------------------ */
 
-/* As the driver in the kernel has it, and the gateway spells it. Recorded. */
+/* As the driver in the kernel has it. Recorded. */
 static int host_guid(const struct call *c, struct attachment *a, const char **ret,
 		     struct error *err)
 {
-	/* a return code of 8 bytes, the GUID, and 8 bytes that newer drivers fill in */
-	unsigned char buf[32] = { 0 }, *g = buf + 8, any = 0;
-	char text[GUID_TEXT_MAX];
+	char text[SDC_GUID_MAX];
 	int r = call_left(c, 0, err);
 
 	if (r < 0)
@@ -321,20 +317,9 @@ static int host_guid(const struct call *c, struct attachment *a, const char **re
 	*ret = attachment_detail(a, "guid");
 	if (**ret)
 		return 0;
-	r = c->host->control_device(c->host, SCINI_DEVICE, SCINI_GET_GUID, buf, sizeof(buf), r);
-	if (r < 0)
-		return error_errno(err, -r,
-				   "cannot ask " SCINI_DEVICE " for this host's GUID (is the "
-				   "ScaleIO client installed?)");
-	for (int i = 0; i < 16; i++)
-		any |= g[i];
-	if (!any)
-		return error_set(err, ENXIO, SCINI_DEVICE " gives no GUID (code %u)", buf[0]);
-	snprintf(text, sizeof(text),
-		 "%02X%02X%02X%02X-%02X%02X-%02X%02X-%02X%02X-%02X%02X%02X%02X%02X%02X", g[0], g[1],
-		 g[2], g[3], g[4], g[5], g[6], g[7], g[8], g[9], g[10], g[11], g[12], g[13], g[14],
-		 g[15]);
-	r = attachment_set_detail(a, "guid", text, err);
+	r = sdc_guid(c->host, r, text, err);
+	if (r >= 0)
+		r = attachment_set_detail(a, "guid", text, err);
 	if (r >= 0)
 		*ret = attachment_detail(a, "guid");
 	return r;

@@ -125,6 +125,7 @@ struct hostvol_connector_properties {
 	char *nqn; /* "nqn" */
 	char *host_id; /* "hostId": of NVMe */
 	char *system_uuid; /* "systemUuid" */
+	char *sdc_guid; /* "sdcGuid": of the ScaleIO client */
 	char **wwpns; /* "wwpns": Fibre Channel ports, ended by NULL; NULL: none */
 	char **wwnns; /* "wwnns" */
 };

@@ -87,6 +87,8 @@ check "limits that are refused" refuses 'cannot set the limits of volume s: the 
 check "undo the mapping" asked addMappedSdc,setMappedSdcLimits,removeMappedSdc
 check "and leave nothing" unmapped
 
+check "the host's properties have its GUID" test "$(sio properties | jq -r .sdcGuid)" = "$guid"
+
 # the codes, of version 3 and 4
 for code in 81 4037; do
 	restart

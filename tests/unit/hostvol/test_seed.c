@@ -142,6 +142,7 @@ static void test_get_connector_properties(void **state)
 	put(root, "/etc/nvme/hostnqn", "nqn.2014-08.org.nvmexpress:uuid:1\n");
 	put(root, "/etc/nvme/hostid", "  1-2\n");
 	put(root, "/sys/class/dmi/id/product_uuid", "u-u\n");
+	put(root, "/dev/scini", "");
 	put(root, "/sys/class/fc_host/host2/port_name", "0x500a0982991b8dc5\n");
 	put(root, "/sys/class/fc_host/host1/port_name", "0x100a0982991b8dc5\n");
 	put(root, "/sys/class/fc_host/host1/node_name", "0x500a0982891b8dc5\n");
@@ -151,6 +152,7 @@ static void test_get_connector_properties(void **state)
 		       "\"ip\":\"192.0.2.1\",\"host\":\"fake\",\"multipath\":false,"
 		       "\"initiator\":\"iqn.x:1\",\"nqn\":\"nqn.2014-08.org.nvmexpress:uuid:1\","
 		       "\"hostId\":\"1-2\",\"systemUuid\":\"u-u\","
+		       "\"sdcGuid\":\"41414141-4141-4141-4141-414141414141\","
 		       "\"wwpns\":[\"100a0982991b8dc5\",\"500a0982991b8dc5\"],"
 		       "\"wwnns\":[\"500a0982891b8dc5\"]}");
 	hostvol_close(h);
