@@ -114,13 +114,11 @@ struct offers {
 static int add_offer(const json_t *pool, void *userdata)
 {
 	struct offers *o = userdata;
-	int64_t capacity = jint(pool, "status", "capacityBytes");
 	if (!pool_is_ours(o->op, pool) || object_deleting(pool) || !pool_serves(pool) ||
-	    capacity <= 0)
+	    pool_limit(o->op, pool) <= 0)
 		return 0;
 	o->items = xrealloc(o->items, (o->count + 1) * sizeof(*o->items));
-	double limit = (double)capacity * o->op->overcommit;
-	o->items[o->count++].limit = limit < 0x1p62 ? (int64_t)limit : INT64_MAX / 2;
+	o->items[o->count++].limit = pool_limit(o->op, pool);
 	strv_add(&o->names, object_name(pool));
 	return 0;
 }

@@ -14,12 +14,13 @@ static json_t *wanted_class(const struct system *s)
 {
 	bool archive = streq(s->op->reclaim, "archive");
 	json_t *class =
-		json_pack("{s:s, s:s, s:{s:s, s:{s:s}}, s:s, s:{s:s, s:s}, s:s, s:s}", "apiVersion",
+		json_pack("{s:s, s:s, s:{s:s, s:{s:s}}, s:s, s:{s:s, s:s}, s:s, s:s, s:b}", "apiVersion",
 			  "storage.k8s.io/v1", "kind", "StorageClass", "metadata", "name",
 			  s->op->deployment, "labels", QM_LABEL_DEPLOYMENT, s->op->deployment,
 			  "provisioner", QM_DRIVER, "parameters", "deployment", s->op->deployment,
 			  "namespace", s->op->ns, "reclaimPolicy",
-			  archive ? "Delete" : s->op->reclaim, "volumeBindingMode", "Immediate");
+			  archive ? "Delete" : s->op->reclaim, "volumeBindingMode", "Immediate",
+			  "allowVolumeExpansion", 1);
 	if (archive)
 		jset(class, json_string("archive"), "metadata", "annotations",
 		     QM_ANNOTATION_RECLAIM);
@@ -130,7 +131,13 @@ int class_ensure(struct system *s, bool comes_online)
 			s->op->deployment);
 		return 0;
 	}
-	return must_be_remade(s, have, wanted) ? remake(s, have, wanted) : 0;
+	if (must_be_remade(s, have, wanted))
+		return remake(s, have, wanted);
+	/* a class of an older version; where a person has said no, it stays */
+	if (object_label(have, QM_LABEL_DEPLOYMENT) && !jget(have, "allowVolumeExpansion"))
+		return op_patch(s->r, &KIND_STORAGECLASS, have, NULL,
+				json_pack("{s:b}", "allowVolumeExpansion", 1), NULL);
+	return 0;
 }
 
 int class_remove(struct system *s)

@@ -45,6 +45,13 @@ int ledger_reserve(struct ledger *l, const char *volume, const char *claim, int6
 		   const struct ledger_offer *offers, size_t count, char **ret_pool,
 		   int64_t *ret_biggest);
 
+/*
+ * Promises more of the pool that the volume lives in, of which `limit` bytes may be promised in total.
+ * -ENOSPC and the biggest size that it could have; -ENOENT: no such volume is known (yet).
+ */
+int ledger_grow(struct ledger *l, const char *volume, int64_t bytes, int64_t limit,
+		int64_t *ret_biggest);
+
 int64_t ledger_promised(struct ledger *l, const char *pool); /* NULL: of all pools */
 int ledger_count(struct ledger *l, const char *pool);
 /* Up to max claims ("namespace/name") that live in the pool, or are to. */

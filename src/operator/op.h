@@ -47,6 +47,8 @@ void system_soon(struct reconcile *r);
 bool pool_is_ours(const struct operator* op, const json_t *pool);
 /* Online, or at least able to serve. */
 bool pool_serves(const json_t *pool);
+/* How many bytes of it may be promised in total; 0: its size is not known. */
+int64_t pool_limit(const struct operator* op, const json_t *pool);
 
 /* How a worker reaches the pool; points into the pool's object. */
 #define POOL_HOSTS_MAX 64
@@ -79,4 +81,4 @@ json_t *pv_new(const struct operator* op, const json_t *claim, const json_t *cla
 json_t *bind_candidate(struct reconcile *r, const json_t *claim);
 
 extern const struct controller SYSTEM_CONTROLLER, CLAIM_CONTROLLER, VOLUME_CONTROLLER,
-	BINDER_CONTROLLER;
+	RESIZE_CONTROLLER, BINDER_CONTROLLER;

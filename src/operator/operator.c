@@ -7,13 +7,15 @@
 #include "operator/system.h"
 
 const struct controller *const operator_controllers[] = {
-	&SYSTEM_CONTROLLER, &CLAIM_CONTROLLER, &VOLUME_CONTROLLER, &BINDER_CONTROLLER, NULL,
+	&SYSTEM_CONTROLLER, &CLAIM_CONTROLLER,	&VOLUME_CONTROLLER,
+	&RESIZE_CONTROLLER, &BINDER_CONTROLLER, NULL,
 };
 
 const struct controller *const operator_controllers_bound[] = {
 	&SYSTEM_CONTROLLER,
 	&CLAIM_CONTROLLER,
 	&VOLUME_CONTROLLER,
+	&RESIZE_CONTROLLER,
 	NULL,
 };
 

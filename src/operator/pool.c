@@ -14,6 +14,13 @@ bool pool_serves(const json_t *pool)
 	return streq(phase, "Online") || streq(phase, "Degraded") || streq(phase, "Healing");
 }
 
+int64_t pool_limit(const struct operator* op, const json_t *pool)
+{
+	double limit = (double)jint(pool, "status", "capacityBytes") * op->overcommit;
+
+	return limit < 0x1p62 ? (int64_t)limit : INT64_MAX / 2;
+}
+
 static bool brick_online(const json_t *pool, const char *id)
 {
 	size_t i;

@@ -406,6 +406,7 @@ void settle(struct fixture *f)
 		agents_act(f);
 		reconcile_all(f, &CLAIM_CONTROLLER, &KIND_PVC);
 		reconcile_all(f, &BINDER_CONTROLLER, &KIND_PVC);
+		reconcile_all(f, &RESIZE_CONTROLLER, &KIND_PVC);
 		reconcile_all(f, &BINDER_CONTROLLER, &KIND_PV);
 		reconcile_all(f, &VOLUME_CONTROLLER, &KIND_PV);
 	} while (store_version(f->store) != before);

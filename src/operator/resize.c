@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/mem.h"
+#include "base/quantity.h"
+#include "csi/handle.h"
+#include "operator/ledger.h"
+#include "operator/op.h"
+
+#include <errno.h>
+
+/*
+ * A claim that asks for more than its volume has. The room is promised first, then the volume grows in
+ * its pool, then the PersistentVolume says so (on which the agents raise the quota), then the claim.
+ * Each step is found done or not by looking, so a crash in between costs nothing. A volume never shrinks.
+ * Conditions, reasons and allocatedResources are those that people know from external-resizer.
+ */
+#define ROOM_AGAIN_MS 30000
+
+struct work {
+	struct reconcile *r;
+	struct operator* op;
+	json_t *claim, *pv; /* as the API has them */
+	struct handle handle; /* of the volume */
+	int64_t wanted;
+};
+
+static int64_t claim_has(const json_t *claim)
+{
+	int64_t bytes = 0;
+	const char *text = jstr(claim, "status", "capacity", "storage");
+
+	return text && quantity_parse(text, &bytes, NULL) == 0 ? bytes : 0;
+}
+
+static bool wants_more(const json_t *claim)
+{
+	return jstr(claim, "spec", "volumeName") && claim_has(claim) > 0 &&
+	       claim_bytes(claim) > claim_has(claim) && !object_deleting(claim);
+}
+
+/* What a failed attempt left to say; the key comes again. */
+static int put_off(struct work *w, const char *message)
+{
+	event_record(w->r->kube, &KIND_PVC, w->claim, "quartermaster", true, "VolumeResizeFailed",
+		     "%s", message);
+	w->r->again_ms = ROOM_AGAIN_MS;
+	return 0;
+}
+
+/* ---- what the claim says ------------------------------------------------------------------------ */
+
+static json_t *condition(struct work *w, const char *type, const char *message)
+{
+	char now[TIME_TEXT_MAX];
+
+	time_text(clock_wall_ms(w->r->clock), now);
+	return json_pack("{s:s, s:s, s:n, s:s, s:s*}", "type", type, "status", "True",
+			 "lastProbeTime", "lastTransitionTime", now, "message", message);
+}
+
+/* The claim's conditions without those of a resize, and with `more` (stolen, or NULL). */
+static json_t *conditions_with(const json_t *claim, json_t *more)
+{
+	json_t *all = json_array(), *c;
+	size_t i;
+
+	json_array_foreach (jget(claim, "status", "conditions"), i, c)
+		if (!streq(jstr(c, "type"), "Resizing") &&
+		    !streq(jstr(c, "type"), "FileSystemResizePending"))
+			json_array_append(all, c);
+	if (more)
+		json_array_append_new(all, more);
+	return all;
+}
+
+static int tell(struct work *w, json_t *status)
+{
+	json_t *claim = NULL;
+	int rc = op_patch(w->r, &KIND_PVC, w->claim, "status", json_pack("{s:o}", "status", status),
+			  &claim);
+
+	if (rc == 0) {
+		json_decref(w->claim);
+		w->claim = claim;
+	}
+	return rc;
+}
+
+static bool has_condition(const json_t *claim, const char *type)
+{
+	size_t i;
+	json_t *c;
+
+	json_array_foreach (jget(claim, "status", "conditions"), i, c)
+		if (streq(jstr(c, "type"), type))
+			return true;
+	return false;
+}
+
+static int tell_begun(struct work *w)
+{
+	char size[QUANTITY_TEXT_MAX];
+
+	if (has_condition(w->claim, "Resizing"))
+		return 0;
+	event_record(w->r->kube, &KIND_PVC, w->claim, "quartermaster", false, "Resizing",
+		     "volume %s is being made larger", object_name(w->pv));
+	return tell(w, json_pack("{s:o, s:{s:s}, s:{s:s}}", "conditions",
+				 conditions_with(w->claim, condition(w, "Resizing", NULL)),
+				 "allocatedResources", "storage", quantity_text(w->wanted, size),
+				 "allocatedResourceStatuses", "storage",
+				 "ControllerResizeInProgress"));
+}
+
+/* A directory is larger at once; in a file or a device the node that uses it has to follow. */
+static int tell_done(struct work *w)
+{
+	static const char pending[] = "the node on which the volume is used makes its file system "
+				      "larger";
+	char size[QUANTITY_TEXT_MAX];
+	bool by_node = w->handle.kind != VOLUME_DIRECTORY && !w->op->binder;
+
+	if (by_node && has_condition(w->claim, "FileSystemResizePending"))
+		return 0;
+	event_record(w->r->kube, &KIND_PVC, w->claim, "quartermaster", false,
+		     by_node ? "FileSystemResizeRequired" : "VolumeResizeSuccessful", "%s",
+		     by_node ? pending : "the volume is larger now");
+	if (by_node)
+		return tell(w, json_pack("{s:o, s:{s:s}}", "conditions",
+					 conditions_with(w->claim,
+							 condition(w, "FileSystemResizePending",
+								   pending)),
+					 "allocatedResourceStatuses", "storage",
+					 "NodeResizePending"));
+	return tell(w, json_pack("{s:o, s:{s:s}, s:{s:s}, s:n}", "conditions",
+				 conditions_with(w->claim, NULL), "capacity", "storage",
+				 quantity_text(pv_bytes(w->pv), size), "allocatedResources",
+				 "storage", size, "allocatedResourceStatuses"));
+}
+
+/* ---- growing ------------------------------------------------------------------------------------ */
+
+/* 1: there is no room. */
+static int promise(struct work *w, const json_t *pool)
+{
+	char asked[QUANTITY_TEXT_MAX], most[QUANTITY_TEXT_MAX];
+	int64_t biggest = 0;
+	int rc = ledger_grow(w->op->ledger, object_name(w->pv), w->wanted, pool_limit(w->op, pool),
+			     &biggest);
+
+	if (rc == -ENOENT)
+		return error_set(&w->r->error, EAGAIN, "volume %s is not in the ledger yet",
+				 object_name(w->pv));
+	if (rc != -ENOSPC)
+		return rc;
+	quantity_human(w->wanted, asked);
+	quantity_human(biggest, most);
+	cleanup_free char *message = xasprintf(
+		"%s was asked for, but pool %s has room for %s at most; ask for less, or delete "
+		"volumes (a volume stays in its pool)",
+		asked, object_name(pool), most);
+	rc = put_off(w, message);
+	return rc < 0 ? rc : 1;
+}
+
+static int grow(struct work *w)
+{
+	cleanup_json json_t *pool = NULL, *pv = NULL;
+	const struct worker_volume volume = { .kind = w->handle.kind, .name = w->handle.name };
+	struct pool_access access;
+	char size[QUANTITY_TEXT_MAX];
+	int rc = op_get_live(w->r, &KIND_STORAGEPOOL, w->op->ns, w->handle.pool, &pool);
+
+	if (rc != 0 || !pool_is_ours(w->op, pool))
+		return rc < 0 ? rc : put_off(w, "the volume's pool is gone");
+	rc = promise(w, pool);
+	if (rc != 0)
+		return rc;
+	rc = tell_begun(w);
+	if (rc < 0)
+		return rc;
+	pool_access(pool, &access);
+	rc = w->op->workers->ops->resize(w->op->workers, &access.pool, &volume, w->wanted,
+					 &w->r->error);
+	if (rc < 0) {
+		event_record(w->r->kube, &KIND_PVC, w->claim, "quartermaster", true,
+			     "VolumeResizeFailed", "pool %s: %s; trying again", object_name(pool),
+			     error_text(&w->r->error, rc));
+		return rc;
+	}
+	rc = op_patch(w->r, &KIND_PV, w->pv, NULL,
+		      json_pack("{s:{s:{s:s}}}", "spec", "capacity", "storage",
+				quantity_text(w->wanted, size)),
+		      &pv);
+	if (rc < 0)
+		return rc;
+	json_decref(w->pv);
+	w->pv = json_incref(pv);
+	system_soon(w->r);
+	return 0;
+}
+
+/* The claim and its volume must name each other: nobody grows another's volume by naming it. */
+static bool belong_together(struct work *w)
+{
+	return pv_is_ours(w->op, w->pv) && pv_makes_sense(w->pv) &&
+	       handle_parse(jstr(w->pv, "spec", "csi", "volumeHandle"), &w->handle, NULL) ==
+		       0 &&
+	       streq(jstr(w->pv, "spec", "claimRef", "uid"), object_uid(w->claim));
+}
+
+static int work_on(struct work *w, const char *ns, const char *name)
+{
+	int64_t epoch;
+	int rc = op_get_live(w->r, &KIND_PVC, ns, name, &w->claim);
+
+	if (rc != 0 || !wants_more(w->claim))
+		return rc < 0 ? rc : 0;
+	rc = op_get_live(w->r, &KIND_PV, NULL, jstr(w->claim, "spec", "volumeName"), &w->pv);
+	if (rc != 0 || !belong_together(w) || !op_leads(w->r, &epoch))
+		return rc < 0 ? rc : 0;
+	rc = ledger_load(w->op->ledger, w->r, epoch);
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
+	w->wanted = claim_bytes(w->claim);
+	if (pv_bytes(w->pv) < w->wanted) {
+		rc = grow(w);
+		if (rc != 0)
+			return rc < 0 ? rc : 0;
+	}
+	return tell_done(w);
+}
+
+static int resize_reconcile(struct reconcile *r, const char *key)
+{
+	struct work w = { .r = r, .op = op_of(r) };
+	char ns[254], name[254];
+
+	key_split(key, ns, name);
+	cleanup_json json_t *cached = reader_get(r->cache, &KIND_PVC, ns, name);
+	if (!cached || !wants_more(cached))
+		return 0;
+	int rc = work_on(&w, ns, name);
+	json_decref(w.claim);
+	json_decref(w.pv);
+	return rc;
+}
+
+static void resize_keys(const json_t *claim, struct reconcile *r, struct strv *keys)
+{
+	if (wants_more(claim))
+		strv_add_take(keys, object_key(claim));
+}
+
+static const struct controller_watch watches[] = { { .kind = &KIND_PVC, .keys = resize_keys },
+						   { 0 } };
+
+const struct controller RESIZE_CONTROLLER = {
+	.name = "resize",
+	.watches = watches,
+	.workers = 4,
+	.reconcile = resize_reconcile,
+};

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Claims that grow (resize.c): what the claim, its volume and the ledger say, and that nothing else changes. */
+#include "fixture.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+/* after what it needs */
+#include <cmocka.h>
+
+static void ask_for(struct fixture *f, const char *claim, const char *size)
+{
+	patch(f, &KIND_PVC, claim,
+	      json_pack("{s:{s:{s:{s:s}}}}", "spec", "resources", "requests", "storage", size));
+}
+
+static void assert_sizes(struct fixture *f, const char *name, const char *volume, const char *told)
+{
+	cleanup_json json_t *claim = get_claim(f, name), *pv = get_pv_of(f, name);
+
+	assert_string_equal(jstr(pv, "spec", "capacity", "storage"), volume);
+	assert_string_equal(jstr(claim, "status", "capacity", "storage"), told);
+}
+
+static void grows(void **state)
+{
+	struct fixture *f = fixture_online();
+
+	add_claim(f, "c1", "gold", "1Gi");
+	settle(f);
+	ask_for(f, "c1", "3Gi");
+	settle(f);
+	assert_sizes(f, "c1", "3Gi", "3Gi");
+	cleanup_json json_t *claim = get_claim(f, "c1");
+	assert_int_equal(json_array_size(jget(claim, "status", "conditions")), 0);
+	assert_null(jget(claim, "status", "allocatedResourceStatuses"));
+	assert_int_equal(ledger_promised(f->op.ledger, NULL), 3 * GIB);
+	fixture_restart(f);
+	settle(f);
+	assert_int_equal(ledger_promised(f->op.ledger, NULL), 3 * GIB);
+	fixture_free(f);
+}
+
+static void no_room(void **state)
+{
+	struct fixture *f = fixture_online(); /* 10 GiB */
+
+	add_claim(f, "c1", "gold", "1Gi");
+	add_claim(f, "c2", "gold", "8Gi");
+	settle(f);
+	ask_for(f, "c1", "3Gi");
+	settle(f);
+	assert_sizes(f, "c1", "1Gi", "1Gi");
+	assert_int_equal(ledger_promised(f->op.ledger, NULL), 9 * GIB);
+	discard(f, &KIND_PVC, "c2");
+	settle(f);
+	settle(f);
+	assert_sizes(f, "c1", "3Gi", "3Gi");
+	fixture_free(f);
+}
+
+static void pool_does_not_answer(void **state)
+{
+	struct fixture *f = fixture_online();
+
+	add_claim(f, "c1", "gold", "1Gi");
+	settle(f);
+	f->worker_rc = -ETIMEDOUT;
+	ask_for(f, "c1", "2Gi");
+	settle(f);
+	assert_sizes(f, "c1", "1Gi", "1Gi");
+	f->worker_rc = 0;
+	settle(f);
+	assert_sizes(f, "c1", "2Gi", "2Gi");
+	fixture_free(f);
+}
+
+/* CVE-2019-11255: a claim that merely names another's volume gets nothing of it. */
+static void volume_of_another(void **state)
+{
+	struct fixture *f = fixture_online();
+	json_t *mine;
+
+	add_claim(f, "c1", "gold", "1Gi");
+	settle(f);
+	mine = get_pv_of(f, "c1");
+	add_claim(f, "thief", "gold", "1Gi");
+	patch(f, &KIND_PVC, "thief",
+	      json_pack("{s:{s:s}, s:{s:{s:s}}}", "spec", "volumeName", object_name(mine), "status",
+			"capacity", "storage", "1Gi"));
+	ask_for(f, "thief", "5Gi");
+	settle(f);
+	assert_sizes(f, "c1", "1Gi", "1Gi");
+	assert_int_equal(ledger_promised(f->op.ledger, "gold-1"), GIB);
+	json_decref(mine);
+	fixture_free(f);
+}
+
+/* Before or after each write the operator dies; the next one comes to the same end. */
+static void any_write_may_fail(void **state)
+{
+	for (int after = 0; after < 2; after++) {
+		bool failed = true;
+
+		for (int n = 1; failed; n++) {
+			struct fixture *f = fixture_online();
+
+			add_claim(f, "c1", "gold", "1Gi");
+			settle(f);
+			f->fail_at = f->writes + n;
+			f->fail_after = after;
+			f->failed = false;
+			ask_for(f, "c1", "4Gi");
+			settle(f);
+			failed = f->failed;
+			fixture_restart(f);
+			settle(f);
+			assert_sizes(f, "c1", "4Gi", "4Gi");
+			assert_int_equal(ledger_promised(f->op.ledger, NULL), 4 * GIB);
+			fixture_free(f);
+			assert_true(failed || n > 3);
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(grows),
+		cmocka_unit_test(no_room),
+		cmocka_unit_test(pool_does_not_answer),
+		cmocka_unit_test(volume_of_another),
+		cmocka_unit_test(any_write_may_fail),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
