@@ -12,11 +12,7 @@ const struct controller *const operator_controllers[] = {
 };
 
 const struct controller *const operator_controllers_bound[] = {
-	&SYSTEM_CONTROLLER,
-	&CLAIM_CONTROLLER,
-	&VOLUME_CONTROLLER,
-	&RESIZE_CONTROLLER,
-	NULL,
+	&SYSTEM_CONTROLLER, &CLAIM_CONTROLLER, &VOLUME_CONTROLLER, &RESIZE_CONTROLLER, NULL,
 };
 
 void operator_init(struct operator* op)

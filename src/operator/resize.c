@@ -125,12 +125,12 @@ static int tell_done(struct work *w)
 		     by_node ? "FileSystemResizeRequired" : "VolumeResizeSuccessful", "%s",
 		     by_node ? pending : "the volume is larger now");
 	if (by_node)
-		return tell(w, json_pack("{s:o, s:{s:s}}", "conditions",
-					 conditions_with(w->claim,
-							 condition(w, "FileSystemResizePending",
-								   pending)),
-					 "allocatedResourceStatuses", "storage",
-					 "NodeResizePending"));
+		return tell(
+			w,
+			json_pack("{s:o, s:{s:s}}", "conditions",
+				  conditions_with(w->claim,
+						  condition(w, "FileSystemResizePending", pending)),
+				  "allocatedResourceStatuses", "storage", "NodeResizePending"));
 	return tell(w, json_pack("{s:o, s:{s:s}, s:{s:s}, s:n}", "conditions",
 				 conditions_with(w->claim, NULL), "capacity", "storage",
 				 quantity_text(pv_bytes(w->pv), size), "allocatedResources",
@@ -203,8 +203,7 @@ static int grow(struct work *w)
 static bool belong_together(struct work *w)
 {
 	return pv_is_ours(w->op, w->pv) && pv_makes_sense(w->pv) &&
-	       handle_parse(jstr(w->pv, "spec", "csi", "volumeHandle"), &w->handle, NULL) ==
-		       0 &&
+	       handle_parse(jstr(w->pv, "spec", "csi", "volumeHandle"), &w->handle, NULL) == 0 &&
 	       streq(jstr(w->pv, "spec", "claimRef", "uid"), object_uid(w->claim));
 }
 
