@@ -279,12 +279,18 @@ static void test_too_much(void **state)
 {
 	struct fixture *f = *state;
 	size_t len = 6 * 1024 * 1024;
-	cleanup_free uint8_t *body = xcalloc(1, len);
+	cleanup_free char *name = xcalloc(1, len + 1);
 	struct attempt a = usual();
 
-	a.body = body;
+	memset(name, 'n', len);
+	a.body = name;
 	a.len = len;
 	assert_refused(f, &a, 200, GRPC_RESOURCE_EXHAUSTED, "too large");
+	for (int i = 0; i < 3; i++) { /* the connection serves on */
+		name[i == 1 ? 100 : len] = 0;
+		assert_int_equal(create(f->client, name, NULL, NULL), i == 1 ? 0 : -ENOSPC);
+		name[100] = 'n';
+	}
 }
 
 static void test_mode(void **state)
@@ -298,47 +304,81 @@ static void test_mode(void **state)
 	assert_int_equal(st.st_mode & 07777, 0600);
 }
 
-/* The code that somebody gets who is not root; in a process of its own. */
-static int code_of_nobody(const struct fixture *f)
+/* Somebody who is not root: a process, made before there are threads, that waits for a path. */
+struct nobody {
+	pid_t pid;
+	int fd;
+};
+
+static void nobody_main(int fd)
 {
-	pid_t pid = fork();
+	struct fixture f = { 0 };
+	enum grpc_code code = GRPC_UNKNOWN;
+
+	if (read(fd, f.socket, sizeof(f.socket)) != sizeof(f.socket) || setgid(65534) < 0 ||
+	    setuid(65534) < 0)
+		_exit(100);
+	create(new_client(&f), "v", &code, NULL);
+	_exit((int)code);
+}
+
+static struct nobody nobody_new(void)
+{
+	struct nobody n;
+	int fds[2];
+
+	assert_int_equal(pipe(fds), 0);
+	n.pid = fork();
+	assert_true(n.pid >= 0);
+	if (n.pid == 0)
+		nobody_main(fds[0]);
+	close(fds[0]);
+	n.fd = fds[1];
+	return n;
+}
+
+/* The code that it gets from the fixture's server. */
+static int nobody_calls(struct nobody *n, const struct fixture *f)
+{
 	int status;
 
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		enum grpc_code code = GRPC_UNKNOWN;
-
-		if (setgid(65534) < 0 || setuid(65534) < 0)
-			_exit(100);
-		create(new_client(f), "v", &code, NULL);
-		_exit((int)code);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(write(n->fd, f->socket, sizeof(f->socket)), sizeof(f->socket));
+	close(n->fd);
+	assert_int_equal(waitpid(n->pid, &status, 0), n->pid);
 	assert_true(WIFEXITED(status));
 	return WEXITSTATUS(status);
 }
 
 static void test_nobody(void **state)
 {
-	struct fixture *f = *state;
+	struct nobody first, second;
+	struct fixture *f;
 
 	if (geteuid() != 0)
 		skip();
+	first = nobody_new();
+	second = nobody_new();
+	fixture_setup((void **)&f);
 	chmod(f->dir, 0755);
-	assert_int_equal(code_of_nobody(f), GRPC_UNAVAILABLE); /* by the file's mode */
+	assert_int_equal(nobody_calls(&first, f), GRPC_UNAVAILABLE); /* by the file's mode */
 	chmod(f->socket, 0666);
-	assert_int_equal(code_of_nobody(f), GRPC_PERMISSION_DENIED);
+	assert_int_equal(nobody_calls(&second, f), GRPC_PERMISSION_DENIED);
 	assert_create(f->client, "root");
+	fixture_teardown((void **)&f);
 }
 
 static void test_anyone(void **state)
 {
-	struct fixture *f = *state;
+	struct nobody nobody;
+	struct fixture *f;
 
 	if (geteuid() != 0)
 		skip();
+	nobody = nobody_new();
+	fixture_setup_anyone((void **)&f);
 	chmod(f->dir, 0755);
-	assert_int_equal(code_of_nobody(f), GRPC_OK);
+	assert_int_equal(nobody_calls(&nobody, f), GRPC_OK);
+	fixture_teardown((void **)&f);
 }
 
 /* ---- servers of other makes ------------------------------------------------------------ */
@@ -437,21 +477,13 @@ static void test_answers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		with_fixture(test_authorities),
-		with_fixture(test_content_types),
-		with_fixture(test_paths),
-		with_fixture(test_frames),
-		with_fixture(test_messages),
-		with_fixture(test_memory),
-		with_fixture(test_timeouts),
-		with_fixture(test_metadata),
-		with_fixture(test_fields),
-		with_fixture(test_too_much),
-		with_fixture(test_mode),
-		with_fixture(test_nobody),
-		cmocka_unit_test_setup_teardown(test_anyone, fixture_setup_anyone,
-						fixture_teardown),
-		with_fixture(test_answers),
+		with_fixture(test_authorities), with_fixture(test_content_types),
+		with_fixture(test_paths),	with_fixture(test_frames),
+		with_fixture(test_messages),	with_fixture(test_memory),
+		with_fixture(test_timeouts),	with_fixture(test_metadata),
+		with_fixture(test_fields),	with_fixture(test_too_much),
+		with_fixture(test_mode),	cmocka_unit_test(test_nobody),
+		cmocka_unit_test(test_anyone),	with_fixture(test_answers),
 	};
 
 	return cmocka_run_group_tests_name("grpc-peer", tests, NULL, NULL);
