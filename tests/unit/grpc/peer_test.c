@@ -6,8 +6,11 @@
 #include "h2/h2.h"
 
 #include <errno.h>
+#include <nghttp2/nghttp2.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 /* Callers of other makes: those that do things differently, and those that do them wrong. */
@@ -293,6 +296,51 @@ static void test_too_much(void **state)
 	}
 }
 
+/* POST http://a/ and the beginning of a body; the rest never comes. */
+static const char half_request[] = NGHTTP2_CLIENT_MAGIC "\0\0\0\4\0\0\0\0\0"
+							"\0\0\6\1\4\0\0\0\1\x83\x86\x84\x41\1a"
+							"\0\0\x80\0\0\0\0\0\1";
+
+/* Reads frames, for 10 s at most, until one of that type is there; false where none came. */
+static bool await_frame(int fd, uint8_t type, uint8_t *payload, size_t size)
+{
+	struct timeval limit = { .tv_sec = 10 };
+	uint8_t head[9], data[16384];
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	while (recv(fd, head, sizeof(head), MSG_WAITALL) == sizeof(head)) {
+		size_t len = (size_t)head[0] << 16 | (size_t)head[1] << 8 | head[2];
+
+		assert_true(len <= sizeof(data));
+		if (len > 0 && recv(fd, data, len, MSG_WAITALL) != (ssize_t)len)
+			break;
+		if (head[3] != type)
+			continue;
+		memcpy(payload, data, len < size ? len : size);
+		return true;
+	}
+	return false;
+}
+
+/* What is refused in the middle counts as a stream no longer: the peer may think it has ended. */
+static void test_half_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	uint8_t reason[4] = { 0xff }, body[128] = { 0 };
+
+	fixture_restart(f, 0, 100);
+	strcpy(addr.sun_path, f->socket);
+	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(send(fd, half_request, sizeof(half_request) - 1, 0),
+			 sizeof(half_request) - 1);
+	assert_int_equal(send(fd, body, sizeof(body), 0), sizeof(body));
+	assert_true(await_frame(fd, NGHTTP2_HEADERS, body, sizeof(body)));
+	assert_true(await_frame(fd, NGHTTP2_RST_STREAM, reason, sizeof(reason)));
+	assert_memory_equal(reason, "\0\0\0\0", 4);
+}
+
 static void test_mode(void **state)
 {
 	struct fixture *f = *state;
@@ -482,8 +530,9 @@ int main(void)
 		with_fixture(test_messages),	with_fixture(test_memory),
 		with_fixture(test_timeouts),	with_fixture(test_metadata),
 		with_fixture(test_fields),	with_fixture(test_too_much),
-		with_fixture(test_mode),	cmocka_unit_test(test_nobody),
-		cmocka_unit_test(test_anyone),	with_fixture(test_answers),
+		with_fixture(test_mode),	with_fixture(test_half_is_refused),
+		cmocka_unit_test(test_nobody),	cmocka_unit_test(test_anyone),
+		with_fixture(test_answers),
 	};
 
 	return cmocka_run_group_tests_name("grpc-peer", tests, NULL, NULL);
