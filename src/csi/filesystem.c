@@ -124,7 +124,7 @@ int filesystem_probe(const char *device, char ret[static FS_NAME_MAX], struct er
 	if (r < 0)
 		return error_errno(err, -r, "cannot read what is on %s", device);
 	if (r > 0)
-		snprintf(ret, FS_NAME_MAX, "%s", a->text[0] ? a->text : "something unknown");
+		snprintf(ret, FS_NAME_MAX, "%.31s", a->text[0] ? a->text : "something unknown");
 	return r;
 }
 
@@ -138,8 +138,11 @@ static int run(const char *const *argv, int timeout_ms, struct error *err)
 int filesystem_make(const char *device, const char *type, struct error *err)
 {
 	/* it is empty, and mostly a file with holes: there is nothing to discard */
-	const char *ext[] = { "mkfs.ext4", "-q", "-m", "0", "-t", type, "-E",
-			      "nodiscard,lazy_itable_init=1,lazy_journal_init=1", device, NULL };
+	const char *ext[] = { "mkfs.ext4", "-q",
+			      "-m",	   "0",
+			      "-t",	   type,
+			      "-E",	   "nodiscard,lazy_itable_init=1,lazy_journal_init=1",
+			      device,	   NULL };
 	const char *xfs[] = { "mkfs.xfs", "-q", "-K", device, NULL };
 
 	if (streq(type, "ext4") || streq(type, "ext3"))

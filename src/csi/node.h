@@ -45,5 +45,4 @@ bool csi_node_refused(const struct csi_node *n);
  * these hostvol directories, and what is staged on loop devices; what then remains are hostvol's
  * records, with the staging path as their consumer. -EBUSY while something is in use, unless force.
  */
-int csi_node_release_all(const char *state_dir, const char *run_dir, bool force,
-			 struct error *err);
+int csi_node_release_all(const char *state_dir, const char *run_dir, bool force, struct error *err);

@@ -11,8 +11,7 @@
 #include <string.h>
 #include <sys/mount.h>
 
-#define ID_LETTERS                                                                                 \
-	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:-"
+#define ID_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:-"
 
 int check_volume_id(const char *id, bool with_context, struct error *err)
 {
@@ -28,7 +27,7 @@ int check_volume_id(const char *id, bool with_context, struct error *err)
 			 VOLUME_ID_MAX);
 }
 
-int check_path(const char *what, const char *path, const char *base, struct error *err)
+int check_target_path(const char *what, const char *path, const char *base, struct error *err)
 {
 	size_t len = base ? strlen(base) : 0;
 
@@ -74,8 +73,8 @@ static const struct mount_flag {
 /* These would not mount the volume, but do something with what is mounted. */
 static bool is_other_operation(const char *flag)
 {
-	static const char *const words[] = { "bind",   "rbind",	  "move",    "remount",
-					     "shared", "private", "slave",   "unbindable",
+	static const char *const words[] = { "bind",	"rbind",    "move",   "remount",
+					     "shared",	"private",  "slave",  "unbindable",
 					     "rshared", "rprivate", "rslave", "runbindable" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
@@ -147,7 +146,8 @@ static int read_mode(const Csi__V1__VolumeCapability *c, struct wanted *w, struc
 
 static bool is_fs_name(const char *name)
 {
-	return strlen(name) < 32 && name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._-")] == '\0';
+	return strlen(name) < 32 &&
+	       name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._-")] == '\0';
 }
 
 int wanted_read(const Csi__V1__VolumeCapability *c, struct wanted *ret, struct error *err)

@@ -23,7 +23,7 @@ int check_volume_id(const char *id, bool with_context, struct error *err);
  * An absolute path, clean, below base (NULL: anywhere but the root itself). -EINVAL with what (its
  * name in the request).
  */
-int check_path(const char *what, const char *path, const char *base, struct error *err);
+int check_target_path(const char *what, const char *path, const char *base, struct error *err);
 
 /* How a volume is wanted. */
 struct wanted {

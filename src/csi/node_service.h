@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/json.h"
+#include "base/str.h"
 #include "csi/node.h"
 #include "csi/node_args.h"
 #include "grpc/grpc.h"
@@ -37,7 +38,7 @@ void volume_end(struct csi_node *n, const char *id);
 
 /*
  * A path of the request with the base's links resolved, as the mount table has it; NULL base: as it
- * is. Caller frees. -EINVAL as check_path.
+ * is. Caller frees. -EINVAL as check_target_path.
  */
 int path_of(const struct csi_node *n, const char *what, const char *path, char **ret,
 	    struct error *err);

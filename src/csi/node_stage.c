@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/log.h"
 #include "base/mem.h"
+#include "core/driver.h"
 #include "core/host.h"
 #include "csi/filesystem.h"
+#include "csi/handle.h"
 #include "csi/loop.h"
 #include "csi/node_service.h"
 
@@ -152,11 +154,10 @@ static int stage_device(const json_t *record, const struct host_stat *st, const 
 	if (r == 0)
 		r = device_open(record, st, w, &d, err);
 	if (r == 0)
-		r = bind_mount(&(struct bind){ .root = d.path,
-					       .sub = "",
-					       .target = place,
-					       .kind = PLACE_DEVICE },
-			       STEP_MS, err);
+		r = bind_mount(
+			&(struct bind){
+				.root = d.path, .sub = "", .target = place, .kind = PLACE_DEVICE },
+			STEP_MS, err);
 	if (r == 0 && d.loop.fd >= 0)
 		r = loop_keep(&d.loop, STEP_MS, err);
 	if (r < 0) {
@@ -181,8 +182,8 @@ int stage_present(struct csi_node *n, const json_t *record, const char *staging,
 				 : error_set(err, EINVAL,
 					     "the volume is a directory, and no block device");
 	if (st.type != HOST_FILE_REGULAR && st.type != HOST_FILE_BLOCK)
-		return error_set(err, EINVAL, "%s is neither a directory, a file nor a block device",
-				 path);
+		return error_set(err, EINVAL,
+				 "%s is neither a directory, a file nor a block device", path);
 	r = staged_look((json_t *)record, &s, err);
 	if (r == 0)
 		r = keep_staged(&s, &st, w, err);
@@ -231,15 +232,35 @@ static int connect_volume(struct csi_node *n, const char *connection, json_t **r
 	return r < 0 ? from_hostvol(r, &failed, err) : json_parse(text, strlen(text), ret, err);
 }
 
+/* Options of a file system are for the one that hostvol mounts, unless the volume brings its own. */
+static const char *options_for(const Csi__V1__NodeStageVolumeRequest *q, const struct wanted *w)
+{
+	struct map context = MAP_OF(q, volume_context);
+	const struct driver *driver;
+	struct handle h;
+
+	if (handle_parse(q->volume_id, &h, NULL) == 0 &&
+	    (h.kind == VOLUME_FILE || h.kind == VOLUME_BLOCK))
+		return "";
+	for (size_t i = 0; i < context.count; i++)
+		if (streq(context.entries[i]->key, "driverVolumeType"))
+			return driver_find(context.entries[i]->value, &driver, NULL) == 0 &&
+					       driver->mount
+				       ? w->options
+				       : "";
+	return "";
+}
+
 static int stage(struct csi_node *n, const Csi__V1__NodeStageVolumeRequest *q, const char *staging,
 		 const struct wanted *w, struct error *err)
 {
 	cleanup_json json_t *before = NULL, *record = NULL;
 	char *connection = NULL;
 	int known = staged_record(n, q->volume_id, staging, &before, err);
-	int r = known < 0 ? known
-			  : connection_of(MAP_OF(q, volume_context), MAP_OF(q, secrets),
-					  q->volume_id, staging, w->options, &connection, err);
+	int r = known < 0
+			? known
+			: connection_of(MAP_OF(q, volume_context), MAP_OF(q, secrets), q->volume_id,
+					staging, options_for(q, w), &connection, err);
 
 	if (r < 0)
 		return r;

@@ -43,7 +43,7 @@ int path_of(const struct csi_node *n, const char *what, const char *path, char *
 	    struct error *err)
 {
 	const char *rest = path;
-	int r = check_path(what, path, n->typed_base, err);
+	int r = check_target_path(what, path, n->typed_base, err);
 
 	if (r < 0)
 		return r;
@@ -254,8 +254,8 @@ int take_away(const char *path, bool force, struct error *err)
 		if ((r == -EBUSY && is_lost(path)) || r == -ETIMEDOUT)
 			r = bind_unmount(path, true, STEP_MS, err);
 		if (r == -EBUSY)
-			return error_set(err, EBUSY, "%s is in use; see by whom: fuser -vm %s", path,
-					 path);
+			return error_set(err, EBUSY, "%s is in use; see by whom: fuser -vm %s",
+					 path, path);
 		/* -EINVAL: somebody else was faster */
 		if (r < 0 && r != -EINVAL)
 			return r;

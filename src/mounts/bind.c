@@ -76,8 +76,7 @@ static int do_bind(void *arg)
 	tree = open_tree(from, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
 	if (tree < 0)
 		return -errno;
-	if ((b->set || b->clear) &&
-	    mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+	if ((b->set || b->clear) && mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
 		return -errno;
 	if (move_mount(tree, "", to, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
 		return -errno;
@@ -191,8 +190,8 @@ int place_make(const char *path, enum place_kind kind, mode_t mode, int timeout_
 	int r = spawn_call(do_make, &p, timeout_ms, NULL);
 
 	if (r == -ELOOP)
-		return error_set(err, ELOOP, "%s is or leads over a symbolic link, which is refused",
-				 path);
+		return error_set(err, ELOOP,
+				 "%s is or leads over a symbolic link, which is refused", path);
 	return r < 0 ? error_errno(err, -r, "cannot make %s", path) : 0;
 }
 

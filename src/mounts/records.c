@@ -33,9 +33,7 @@ int records_find(struct hostvol *h, const char *volume_id, const char *consumer,
 		 struct error *err)
 {
 	cleanup_json json_t *out = json_array();
-	struct finding f = {
-		.volume_id = volume_id, .consumer = consumer, .out = out, .err = err
-	};
+	struct finding f = { .volume_id = volume_id, .consumer = consumer, .out = out, .err = err };
 	struct call c = call_begin(h);
 	int r = journal_each(&c, find_one, &f, err);
 
