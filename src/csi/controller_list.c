@@ -37,7 +37,7 @@ int controller_list_volumes(struct grpc_call *call, const void *request, void *r
 	struct volumes *v = controller_of(call)->volumes;
 	struct volume_list list cleanup_with(volume_list_done) = { 0 };
 	struct handle after;
-	size_t max;
+	size_t max = 0;
 	bool first = !*q->starting_token;
 
 	int rc = controller_page(q->max_entries, &max, err);

@@ -142,7 +142,7 @@ int controller_list_snapshots(struct grpc_call *call, const void *request, void 
 	struct volumes *v = controller_of(call)->volumes;
 	struct snapshot_list list cleanup_with(snapshot_list_done) = { 0 };
 	struct handle after;
-	size_t max;
+	size_t max = 0;
 	bool first = !*q->starting_token;
 
 	int rc = controller_page(q->max_entries, &max, err);

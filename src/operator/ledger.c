@@ -327,6 +327,26 @@ int ledger_reserve(struct ledger *l, const char *volume, const char *claim, int6
 	return fits ? 0 : -ENOSPC;
 }
 
+int ledger_grow(struct ledger *l, const char *volume, int64_t bytes, int64_t limit,
+		int64_t *ret_biggest)
+{
+	int rc = 0;
+	pthread_mutex_lock(&l->lock);
+	struct entry *e = keyed_get(&l->entries, volume);
+	if (e) {
+		sum_t biggest = limit - (e->account->promised - e->bytes);
+		if (bytes > e->bytes && bytes > biggest) {
+			*ret_biggest = biggest > e->bytes ? (int64_t)biggest : e->bytes;
+			rc = -ENOSPC;
+		} else if (bytes > e->bytes) {
+			e->account->promised += bytes - e->bytes;
+			e->bytes = bytes;
+		}
+	}
+	pthread_mutex_unlock(&l->lock);
+	return rc;
+}
+
 int64_t ledger_promised(struct ledger *l, const char *pool)
 {
 	sum_t sum = 0;

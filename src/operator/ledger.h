@@ -45,6 +45,13 @@ int ledger_reserve(struct ledger *l, const char *volume, const char *claim, int6
 		   const struct ledger_offer *offers, size_t count, char **ret_pool,
 		   int64_t *ret_biggest);
 
+/*
+ * Promises more bytes of the pool for a volume that is there: bytes in all. -ENOSPC, and how many there
+ * could be, where its pool has no more than limit.
+ */
+int ledger_grow(struct ledger *l, const char *volume, int64_t bytes, int64_t limit,
+		int64_t *ret_biggest);
+
 int64_t ledger_promised(struct ledger *l, const char *pool); /* NULL: of all pools */
 int ledger_count(struct ledger *l, const char *pool);
 /* Up to max claims ("namespace/name") that live in the pool, or are to. */
