@@ -11,8 +11,8 @@ static int get_plugin_info(struct grpc_call *call, const void *request, void *re
 	return 0;
 }
 
-static Csi__V1__PluginCapability *
-service_capability(struct grpc_call *call, Csi__V1__PluginCapability__Service__Type type)
+static Csi__V1__PluginCapability *service_capability(struct grpc_call *call,
+						     Csi__V1__PluginCapability__Service__Type type)
 {
 	Csi__V1__PluginCapability *c =
 		grpc_call_message(call, &csi__v1__plugin_capability__descriptor);
@@ -23,15 +23,15 @@ service_capability(struct grpc_call *call, Csi__V1__PluginCapability__Service__T
 	return c;
 }
 
-static Csi__V1__PluginCapability *
-expansion_capability(struct grpc_call *call, Csi__V1__PluginCapability__VolumeExpansion__Type type)
+static Csi__V1__PluginCapability *expansion_capability(
+	struct grpc_call *call, Csi__V1__PluginCapability__VolumeExpansion__Type type)
 {
 	Csi__V1__PluginCapability *c =
 		grpc_call_message(call, &csi__v1__plugin_capability__descriptor);
 
 	c->type_case = CSI__V1__PLUGIN_CAPABILITY__TYPE_VOLUME_EXPANSION;
-	c->volume_expansion = grpc_call_message(
-		call, &csi__v1__plugin_capability__volume_expansion__descriptor);
+	c->volume_expansion =
+		grpc_call_message(call, &csi__v1__plugin_capability__volume_expansion__descriptor);
 	c->volume_expansion->type = type;
 	return c;
 }

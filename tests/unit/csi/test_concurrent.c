@@ -17,6 +17,7 @@
 
 struct caller {
 	struct fake *fake;
+	pthread_barrier_t *start; /* so that they do come together, however slowly threads are made */
 	pthread_t thread;
 	int number;
 	enum grpc_code code;
@@ -59,6 +60,7 @@ static void *make_one(void *userdata)
 	struct caller *c = userdata;
 	char name[32];
 
+	pthread_barrier_wait(c->start);
 	snprintf(name, sizeof(name), "v%d", c->number % NAMES);
 	while ((c->code = create(c->fake, name, NULL)) == GRPC_ABORTED) {
 		c->aborted++;
@@ -73,6 +75,7 @@ static void *make_and_remove(void *userdata)
 	cleanup_free char *id = NULL;
 	char name[32];
 
+	pthread_barrier_wait(c->start);
 	snprintf(name, sizeof(name), "v%d", c->number % NAMES);
 	while ((c->code = create(c->fake, name, &id)) == GRPC_ABORTED)
 		usleep(1000);
@@ -85,8 +88,10 @@ static void *make_and_remove(void *userdata)
 
 static void crowd(struct fake *f, void *(*routine)(void *), struct caller *callers)
 {
+	pthread_barrier_t start;
+	pthread_barrier_init(&start, NULL, CALLS);
 	for (int i = 0; i < CALLS; i++) {
-		callers[i] = (struct caller){ .fake = f, .number = i };
+		callers[i] = (struct caller){ .fake = f, .start = &start, .number = i };
 		assert_int_equal(pthread_create(&callers[i].thread, NULL, routine, &callers[i]), 0);
 	}
 	for (int i = 0; i < CALLS; i++) {
@@ -94,6 +99,7 @@ static void crowd(struct fake *f, void *(*routine)(void *), struct caller *calle
 		if (callers[i].code != GRPC_OK)
 			fail_msg("call %d: %s", i, grpc_code_name(callers[i].code));
 	}
+	pthread_barrier_destroy(&start);
 }
 
 static void one_effect_each(void **state)

@@ -6,8 +6,11 @@
 #include "h2/h2.h"
 
 #include <errno.h>
+#include <nghttp2/nghttp2.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 /* Callers of other makes: those that do things differently, and those that do them wrong. */
@@ -279,12 +282,63 @@ static void test_too_much(void **state)
 {
 	struct fixture *f = *state;
 	size_t len = 6 * 1024 * 1024;
-	cleanup_free uint8_t *body = xcalloc(1, len);
+	cleanup_free char *name = xcalloc(1, len + 1);
 	struct attempt a = usual();
 
-	a.body = body;
+	memset(name, 'n', len);
+	a.body = name;
 	a.len = len;
 	assert_refused(f, &a, 200, GRPC_RESOURCE_EXHAUSTED, "too large");
+	for (int i = 0; i < 3; i++) { /* the connection serves on */
+		name[i == 1 ? 100 : len] = 0;
+		assert_int_equal(create(f->client, name, NULL, NULL), i == 1 ? 0 : -ENOSPC);
+		name[100] = 'n';
+	}
+}
+
+/* POST http://a/ and the beginning of a body; the rest never comes. */
+static const char half_request[] = NGHTTP2_CLIENT_MAGIC "\0\0\0\4\0\0\0\0\0"
+							"\0\0\6\1\4\0\0\0\1\x83\x86\x84\x41\1a"
+							"\0\0\x80\0\0\0\0\0\1";
+
+/* Reads frames, for 10 s at most, until one of that type is there; false where none came. */
+static bool await_frame(int fd, uint8_t type, uint8_t *payload, size_t size)
+{
+	struct timeval limit = { .tv_sec = 10 };
+	uint8_t head[9], data[16384];
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	while (recv(fd, head, sizeof(head), MSG_WAITALL) == sizeof(head)) {
+		size_t len = (size_t)head[0] << 16 | (size_t)head[1] << 8 | head[2];
+
+		assert_true(len <= sizeof(data));
+		if (len > 0 && recv(fd, data, len, MSG_WAITALL) != (ssize_t)len)
+			break;
+		if (head[3] != type)
+			continue;
+		memcpy(payload, data, len < size ? len : size);
+		return true;
+	}
+	return false;
+}
+
+/* What is refused in the middle counts as a stream no longer: the peer may think it has ended. */
+static void test_half_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	uint8_t reason[4] = { 0xff }, body[128] = { 0 };
+
+	fixture_restart(f, 0, 100);
+	strcpy(addr.sun_path, f->socket);
+	assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(send(fd, half_request, sizeof(half_request) - 1, 0),
+			 sizeof(half_request) - 1);
+	assert_int_equal(send(fd, body, sizeof(body), 0), sizeof(body));
+	assert_true(await_frame(fd, NGHTTP2_HEADERS, body, sizeof(body)));
+	assert_true(await_frame(fd, NGHTTP2_RST_STREAM, reason, sizeof(reason)));
+	assert_memory_equal(reason, "\0\0\0\0", 4);
 }
 
 static void test_mode(void **state)
@@ -298,47 +352,81 @@ static void test_mode(void **state)
 	assert_int_equal(st.st_mode & 07777, 0600);
 }
 
-/* The code that somebody gets who is not root; in a process of its own. */
-static int code_of_nobody(const struct fixture *f)
+/* Somebody who is not root: a process, made before there are threads, that waits for a path. */
+struct nobody {
+	pid_t pid;
+	int fd;
+};
+
+static void nobody_main(int fd)
 {
-	pid_t pid = fork();
+	struct fixture f = { 0 };
+	enum grpc_code code = GRPC_UNKNOWN;
+
+	if (read(fd, f.socket, sizeof(f.socket)) != sizeof(f.socket) || setgid(65534) < 0 ||
+	    setuid(65534) < 0)
+		_exit(100);
+	create(new_client(&f), "v", &code, NULL);
+	_exit((int)code);
+}
+
+static struct nobody nobody_new(void)
+{
+	struct nobody n;
+	int fds[2];
+
+	assert_int_equal(pipe(fds), 0);
+	n.pid = fork();
+	assert_true(n.pid >= 0);
+	if (n.pid == 0)
+		nobody_main(fds[0]);
+	close(fds[0]);
+	n.fd = fds[1];
+	return n;
+}
+
+/* The code that it gets from the fixture's server. */
+static int nobody_calls(struct nobody *n, const struct fixture *f)
+{
 	int status;
 
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		enum grpc_code code = GRPC_UNKNOWN;
-
-		if (setgid(65534) < 0 || setuid(65534) < 0)
-			_exit(100);
-		create(new_client(f), "v", &code, NULL);
-		_exit((int)code);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(write(n->fd, f->socket, sizeof(f->socket)), sizeof(f->socket));
+	close(n->fd);
+	assert_int_equal(waitpid(n->pid, &status, 0), n->pid);
 	assert_true(WIFEXITED(status));
 	return WEXITSTATUS(status);
 }
 
 static void test_nobody(void **state)
 {
-	struct fixture *f = *state;
+	struct nobody first, second;
+	struct fixture *f;
 
 	if (geteuid() != 0)
 		skip();
+	first = nobody_new();
+	second = nobody_new();
+	fixture_setup((void **)&f);
 	chmod(f->dir, 0755);
-	assert_int_equal(code_of_nobody(f), GRPC_UNAVAILABLE); /* by the file's mode */
+	assert_int_equal(nobody_calls(&first, f), GRPC_UNAVAILABLE); /* by the file's mode */
 	chmod(f->socket, 0666);
-	assert_int_equal(code_of_nobody(f), GRPC_PERMISSION_DENIED);
+	assert_int_equal(nobody_calls(&second, f), GRPC_PERMISSION_DENIED);
 	assert_create(f->client, "root");
+	fixture_teardown((void **)&f);
 }
 
 static void test_anyone(void **state)
 {
-	struct fixture *f = *state;
+	struct nobody nobody;
+	struct fixture *f;
 
 	if (geteuid() != 0)
 		skip();
+	nobody = nobody_new();
+	fixture_setup_anyone((void **)&f);
 	chmod(f->dir, 0755);
-	assert_int_equal(code_of_nobody(f), GRPC_OK);
+	assert_int_equal(nobody_calls(&nobody, f), GRPC_OK);
+	fixture_teardown((void **)&f);
 }
 
 /* ---- servers of other makes ------------------------------------------------------------ */
@@ -437,20 +525,13 @@ static void test_answers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		with_fixture(test_authorities),
-		with_fixture(test_content_types),
-		with_fixture(test_paths),
-		with_fixture(test_frames),
-		with_fixture(test_messages),
-		with_fixture(test_memory),
-		with_fixture(test_timeouts),
-		with_fixture(test_metadata),
-		with_fixture(test_fields),
-		with_fixture(test_too_much),
-		with_fixture(test_mode),
-		with_fixture(test_nobody),
-		cmocka_unit_test_setup_teardown(test_anyone, fixture_setup_anyone,
-						fixture_teardown),
+		with_fixture(test_authorities), with_fixture(test_content_types),
+		with_fixture(test_paths),	with_fixture(test_frames),
+		with_fixture(test_messages),	with_fixture(test_memory),
+		with_fixture(test_timeouts),	with_fixture(test_metadata),
+		with_fixture(test_fields),	with_fixture(test_too_much),
+		with_fixture(test_mode),	with_fixture(test_half_is_refused),
+		cmocka_unit_test(test_nobody),	cmocka_unit_test(test_anyone),
 		with_fixture(test_answers),
 	};
 
