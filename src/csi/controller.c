@@ -57,6 +57,7 @@ static const Csi__V1__ControllerServiceCapability__RPC__Type capabilities[] = {
 	CAN(SINGLE_NODE_MULTI_WRITER),
 	CAN(GET_SNAPSHOT),
 	CAN(GET_VOLUME_HEALTH),
+	CAN(LIST_VOLUME_HEALTH),
 };
 
 static int get_capabilities(struct grpc_call *call, const void *request, void *reply,
@@ -208,28 +209,33 @@ static int get_capacity(struct grpc_call *call, const void *request, void *reply
 	return 0;
 }
 
+Csi__V1__VolumeHealth *controller_health(struct grpc_call *call, const struct volume_info *v)
+{
+	Csi__V1__VolumeHealth *m = MESSAGE(call, volume_health);
+
+	m->volume_id = grpc_call_strdup(call, v->id);
+	if (!v->health)
+		return m;
+	Csi__V1__VolumeHealth__VolumeHealthEntry *e =
+		MESSAGE(call, volume_health__volume_health_entry);
+	e->status = streq(v->health, "Degraded") ? CSI__V1__VOLUME_HEALTH_ERROR_TYPE__DEGRADED
+						 : CSI__V1__VOLUME_HEALTH_ERROR_TYPE__INACCESSIBLE;
+	e->reason = grpc_call_strdup(call, v->health);
+	e->message = grpc_call_strdup(call, v->message ? v->message : "");
+	m->health_statuses = grpc_call_alloc(call, sizeof(e));
+	m->health_statuses[m->n_health_statuses++] = e;
+	return m;
+}
+
 static int get_health(struct grpc_call *call, const void *request, void *reply, struct error *err)
 {
 	const Csi__V1__ControllerGetVolumeHealthRequest *q = request;
 	Csi__V1__ControllerGetVolumeHealthResponse *r = reply;
 	struct volume_info v cleanup_with(volume_info_done) = { 0 };
 	int rc = find(call, q->volume_id, &v, err);
-	if (rc < 0)
-		return rc;
-	r->volume_health = MESSAGE(call, volume_health);
-	r->volume_health->volume_id = grpc_call_strdup(call, v.id);
-	if (!v.health)
-		return 0;
-	Csi__V1__VolumeHealth__VolumeHealthEntry *e =
-		MESSAGE(call, volume_health__volume_health_entry);
-	e->status = streq(v.health, "Degraded") ? CSI__V1__VOLUME_HEALTH_ERROR_TYPE__DEGRADED
-						: CSI__V1__VOLUME_HEALTH_ERROR_TYPE__INACCESSIBLE;
-	e->reason = grpc_call_strdup(call, v.health);
-	e->message = grpc_call_strdup(call, v.message ? v.message : "");
-	r->volume_health->health_statuses = grpc_call_alloc(call, sizeof(e));
-	r->volume_health->health_statuses[0] = e;
-	r->volume_health->n_health_statuses = 1;
-	return 0;
+	if (rc == 0)
+		r->volume_health = controller_health(call, &v);
+	return rc;
 }
 
 /* ---- the service ------------------------------------------------------------------------------- */
@@ -248,6 +254,7 @@ static const struct grpc_method methods[] = {
 	{ "ControllerExpandVolume", controller_expand_volume },
 	{ "ControllerGetVolume", get_volume },
 	{ "ControllerGetVolumeHealth", get_health },
+	{ "ControllerListVolumeHealth", controller_list_health },
 	{ 0 },
 };
 

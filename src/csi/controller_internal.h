@@ -36,6 +36,9 @@ void controller_end(struct csi_controller *c, const char *what);
 /* The volume as a message; nothing of it points into the info. */
 Csi__V1__Volume *controller_volume(struct grpc_call *call, const struct volume_info *v);
 
+/* How it is; without statuses where all is in order. */
+Csi__V1__VolumeHealth *controller_health(struct grpc_call *call, const struct volume_info *v);
+
 /* An entry's place in a list, and back: -EINPROGRESS (ABORTED, begin anew) where it is none. */
 int controller_token(const char *token, struct handle *ret, struct error *err);
 
@@ -52,6 +55,8 @@ int controller_wait(struct grpc_call *call, struct copy_wait *w, const char *wha
 
 int controller_list_volumes(struct grpc_call *call, const void *request, void *reply,
 			    struct error *err);
+int controller_list_health(struct grpc_call *call, const void *request, void *reply,
+			   struct error *err);
 int controller_create_snapshot(struct grpc_call *call, const void *request, void *reply,
 			       struct error *err);
 int controller_delete_snapshot(struct grpc_call *call, const void *request, void *reply,

@@ -29,24 +29,34 @@ int controller_token(const char *token, struct handle *ret, struct error *err)
 	return 0;
 }
 
+static int list_page(struct grpc_call *call, int32_t max_entries, const char *token,
+		     struct volume_list *ret, struct error *err)
+{
+	struct volumes *v = controller_of(call)->volumes;
+	struct handle after;
+	size_t max = 0;
+
+	int rc = controller_page(max_entries, &max, err);
+	if (rc == 0 && *token)
+		rc = controller_token(token, &after, err);
+	if (rc == 0)
+		rc = v->ops->ready(v, err);
+	return rc < 0 ? rc : v->ops->list(v, *token ? after.name : NULL, max, ret, err);
+}
+
+static char *next_token(struct grpc_call *call, const struct volume_list *list)
+{
+	return grpc_call_strdup(
+		call, list->more && list->count ? list->items[list->count - 1].id : "");
+}
+
 int controller_list_volumes(struct grpc_call *call, const void *request, void *reply,
 			    struct error *err)
 {
 	const Csi__V1__ListVolumesRequest *q = request;
 	Csi__V1__ListVolumesResponse *r = reply;
-	struct volumes *v = controller_of(call)->volumes;
 	struct volume_list list cleanup_with(volume_list_done) = { 0 };
-	struct handle after;
-	size_t max = 0;
-	bool first = !*q->starting_token;
-
-	int rc = controller_page(q->max_entries, &max, err);
-	if (rc == 0 && !first)
-		rc = controller_token(q->starting_token, &after, err);
-	if (rc == 0)
-		rc = v->ops->ready(v, err);
-	if (rc == 0)
-		rc = v->ops->list(v, first ? NULL : after.name, max, &list, err);
+	int rc = list_page(call, q->max_entries, q->starting_token, &list, err);
 	if (rc < 0)
 		return rc;
 	r->entries = grpc_call_alloc(call, (list.count + 1) * sizeof(*r->entries));
@@ -57,7 +67,24 @@ int controller_list_volumes(struct grpc_call *call, const void *request, void *r
 		e->status = MESSAGE(call, list_volumes_response__volume_status);
 		r->entries[r->n_entries++] = e;
 	}
-	if (list.more && list.count)
-		r->next_token = grpc_call_strdup(call, list.items[list.count - 1].id);
+	r->next_token = next_token(call, &list);
+	return 0;
+}
+
+/* Only of those that something is wrong with; a page is of all volumes, and may have none. */
+int controller_list_health(struct grpc_call *call, const void *request, void *reply,
+			   struct error *err)
+{
+	const Csi__V1__ControllerListVolumeHealthRequest *q = request;
+	Csi__V1__ControllerListVolumeHealthResponse *r = reply;
+	struct volume_list list cleanup_with(volume_list_done) = { 0 };
+	int rc = list_page(call, q->max_entries, q->starting_token, &list, err);
+	if (rc < 0)
+		return rc;
+	r->entries = grpc_call_alloc(call, (list.count + 1) * sizeof(*r->entries));
+	for (size_t i = 0; i < list.count; i++)
+		if (list.items[i].health)
+			r->entries[r->n_entries++] = controller_health(call, &list.items[i]);
+	r->next_token = next_token(call, &list);
 	return 0;
 }

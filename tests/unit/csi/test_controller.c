@@ -597,6 +597,14 @@ static void health(void **state)
 	assert_int_equal(r->volume_health->health_statuses[0]->status,
 			 CSI__V1__VOLUME_HEALTH_ERROR_TYPE__DEGRADED);
 	fake_done(r);
+
+	Csi__V1__ControllerListVolumeHealthRequest l =
+		CSI__V1__CONTROLLER_LIST_VOLUME_HEALTH_REQUEST__INIT;
+	Csi__V1__ControllerListVolumeHealthResponse *all = NULL;
+	assert_int_equal(fake_call(f, "ControllerListVolumeHealth", &l, &all, NULL), GRPC_OK);
+	assert_int_equal(all->n_entries, 1);
+	assert_string_equal(all->entries[0]->volume_id, ill);
+	fake_done(all);
 	fake_free(f);
 }
 
