@@ -54,7 +54,8 @@ static int limit_volume(struct quota_work *w, const json_t *pv)
 	int rc;
 
 	/* a volume of another kind is a file, which has its size by itself */
-	if (!relative_clean(dir) || !str_has_prefix(dir, "subvol/") || !text || quantity_parse(text, &size, NULL) < 0)
+	if (!relative_clean(dir) || !str_has_prefix(dir, "subvol/") || !text ||
+	    quantity_parse(text, &size, NULL) < 0)
 		return 0;
 	if (w->arbiter)
 		inodes = (size + ARBITER_BYTES_PER_INODE - 1) / ARBITER_BYTES_PER_INODE;

@@ -87,8 +87,7 @@ int argument_capability(enum volume_kind kind, const Csi__V1__VolumeCapability *
 	bool mount = c->access_type_case == CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_MOUNT;
 
 	if (!block && !mount)
-		return error_set(err, EINVAL,
-				 "volume_capability says neither mount nor block");
+		return error_set(err, EINVAL, "volume_capability says neither mount nor block");
 	if (!c->access_mode || !c->access_mode->mode)
 		return error_set(err, EINVAL, "volume_capability has no access_mode");
 	if (block != (kind == VOLUME_BLOCK))
@@ -96,10 +95,11 @@ int argument_capability(enum volume_kind kind, const Csi__V1__VolumeCapability *
 				 kind == VOLUME_BLOCK ? "a block device" : "a file system",
 				 block ? "a block device" : "a file system");
 	if (!mode_fits(kind, (int)c->access_mode->mode))
-		return error_set(err, EINVAL,
-				 "a volume of kind %s is not shared like %s; ask for kind directory",
-				 kind == VOLUME_BLOCK ? "block" : "file",
-				 mode_name((int)c->access_mode->mode));
+		return error_set(
+			err, EINVAL,
+			"a volume of kind %s is not shared like %s; ask for kind directory",
+			kind == VOLUME_BLOCK ? "block" : "file",
+			mode_name((int)c->access_mode->mode));
 	if (mount && !fs_fits(kind, c->mount->fs_type))
 		return error_set(err, EINVAL, "fs_type %.32s is not made here; use ext4 or xfs",
 				 c->mount->fs_type);

@@ -46,18 +46,10 @@ void controller_end(struct csi_controller *c, const char *what)
 
 #define CAN(name) CSI__V1__CONTROLLER_SERVICE_CAPABILITY__RPC__TYPE__##name
 static const Csi__V1__ControllerServiceCapability__RPC__Type capabilities[] = {
-	CAN(CREATE_DELETE_VOLUME),
-	CAN(LIST_VOLUMES),
-	CAN(GET_CAPACITY),
-	CAN(CREATE_DELETE_SNAPSHOT),
-	CAN(LIST_SNAPSHOTS),
-	CAN(CLONE_VOLUME),
-	CAN(EXPAND_VOLUME),
-	CAN(GET_VOLUME),
-	CAN(SINGLE_NODE_MULTI_WRITER),
-	CAN(GET_SNAPSHOT),
-	CAN(GET_VOLUME_HEALTH),
-	CAN(LIST_VOLUME_HEALTH),
+	CAN(CREATE_DELETE_VOLUME),   CAN(LIST_VOLUMES),	     CAN(GET_CAPACITY),
+	CAN(CREATE_DELETE_SNAPSHOT), CAN(LIST_SNAPSHOTS),    CAN(CLONE_VOLUME),
+	CAN(EXPAND_VOLUME),	     CAN(GET_VOLUME),	     CAN(SINGLE_NODE_MULTI_WRITER),
+	CAN(GET_SNAPSHOT),	     CAN(GET_VOLUME_HEALTH), CAN(LIST_VOLUME_HEALTH),
 };
 
 static int get_capabilities(struct grpc_call *call, const void *request, void *reply,
@@ -91,8 +83,8 @@ static void add_context(struct grpc_call *call, const json_t *context, Csi__V1__
 		Csi__V1__Volume__VolumeContextEntry *e =
 			MESSAGE(call, volume__volume_context_entry);
 		e->key = grpc_call_strdup(call, key);
-		e->value = grpc_call_strdup(
-			call, json_is_string(value) ? json_string_value(value) : "");
+		e->value = grpc_call_strdup(call,
+					    json_is_string(value) ? json_string_value(value) : "");
 		m->volume_context[m->n_volume_context++] = e;
 	}
 }
@@ -182,8 +174,7 @@ static int validate(struct grpc_call *call, const void *request, void *reply, st
 	return 0;
 }
 
-static int get_capacity(struct grpc_call *call, const void *request, void *reply,
-			struct error *err)
+static int get_capacity(struct grpc_call *call, const void *request, void *reply, struct error *err)
 {
 	const Csi__V1__GetCapacityRequest *q = request;
 	Csi__V1__GetCapacityResponse *r = reply;
@@ -194,8 +185,8 @@ static int get_capacity(struct grpc_call *call, const void *request, void *reply
 	struct parameter *parameters =
 		grpc_call_alloc(call, (q->n_parameters + 1) * sizeof(*parameters));
 	for (size_t i = 0; i < q->n_parameters; i++)
-		parameters[i] = (struct parameter){ q->parameters[i]->key,
-						    q->parameters[i]->value };
+		parameters[i] =
+			(struct parameter){ q->parameters[i]->key, q->parameters[i]->value };
 	int rc = argument_kind(q->volume_capabilities, q->n_volume_capabilities, parameters,
 			       q->n_parameters, &wanted, err);
 	if (rc == 0)

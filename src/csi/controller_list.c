@@ -46,8 +46,8 @@ static int list_page(struct grpc_call *call, int32_t max_entries, const char *to
 
 static char *next_token(struct grpc_call *call, const struct volume_list *list)
 {
-	return grpc_call_strdup(
-		call, list->more && list->count ? list->items[list->count - 1].id : "");
+	return grpc_call_strdup(call,
+				list->more && list->count ? list->items[list->count - 1].id : "");
 }
 
 int controller_list_volumes(struct grpc_call *call, const void *request, void *reply,

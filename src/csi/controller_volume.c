@@ -102,8 +102,8 @@ static int request_of(struct grpc_call *call, const Csi__V1__CreateVolumeRequest
 			       "mutable_parameters are not offered; leave \"%.64s\" out",
 			       q->mutable_parameters[0]->key);
 	for (size_t i = 0; i < q->n_parameters; i++)
-		parameters[i] = (struct parameter){ q->parameters[i]->key,
-						    q->parameters[i]->value };
+		parameters[i] =
+			(struct parameter){ q->parameters[i]->key, q->parameters[i]->value };
 	if (rc == 0)
 		rc = argument_kind(q->volume_capabilities, q->n_volume_capabilities, parameters,
 				   q->n_parameters, ret, err);

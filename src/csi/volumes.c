@@ -20,8 +20,8 @@ const char *csi_volume_name(const char *asked, char buf[static CSI_NAME_MAX])
 	return buf;
 }
 
-int volume_size(enum volume_kind kind, int64_t bytes, int64_t limit, int64_t fallback,
-		  int64_t *ret, struct error *err)
+int volume_size(enum volume_kind kind, int64_t bytes, int64_t limit, int64_t fallback, int64_t *ret,
+		struct error *err)
 {
 	int64_t unit = kind == VOLUME_DIRECTORY ? 1 : VOLUME_BLOCK_SIZE;
 	int64_t size = bytes;

@@ -110,13 +110,14 @@ json_t *pv_new(const struct operator* op, const json_t *claim, const json_t *cla
 	cleanup_free char *handle = handle_format(object_name(pool), VOLUME_DIRECTORY, name);
 	const char *policy = jstr(class, "reclaimPolicy");
 
-	json_t *spec = json_pack(
-		"{s:{s:s}, s:O, s:s, s:s, s:s, s:o, s:{s:s, s:s, s:o}}", "capacity", "storage",
-		quantity_text(claim_bytes(claim), size), "accessModes",
-		jget(claim, "spec", "accessModes"), "persistentVolumeReclaimPolicy",
-		policy ? policy : "Delete", "storageClassName", object_name(class), "volumeMode",
-		"Filesystem", "claimRef", claim_ref(claim), "csi", "driver", QM_DRIVER,
-		"volumeHandle", handle, "volumeAttributes", pv_connection(VOLUME_DIRECTORY, name, pool));
+	json_t *spec =
+		json_pack("{s:{s:s}, s:O, s:s, s:s, s:s, s:o, s:{s:s, s:s, s:o}}", "capacity",
+			  "storage", quantity_text(claim_bytes(claim), size), "accessModes",
+			  jget(claim, "spec", "accessModes"), "persistentVolumeReclaimPolicy",
+			  policy ? policy : "Delete", "storageClassName", object_name(class),
+			  "volumeMode", "Filesystem", "claimRef", claim_ref(claim), "csi", "driver",
+			  QM_DRIVER, "volumeHandle", handle, "volumeAttributes",
+			  pv_connection(VOLUME_DIRECTORY, name, pool));
 	if (json_array_size(jget(class, "mountOptions")))
 		json_object_set(spec, "mountOptions", jget(class, "mountOptions"));
 	return json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind", "PersistentVolume",

@@ -112,9 +112,9 @@ static int start(struct process *p, const struct operator_options *o, struct err
 	cleanup_free char *key = system_key(&p->op);
 	set_kicked(p, p->runner);
 	runner_enqueue(p->runner, "system", key, 0);
-	return o->csi_socket ? csi_service_start(&p->op, p->kube, p->runner, o->csi_socket, &p->csi,
-						 err)
-			     : 0;
+	return o->csi_socket
+		       ? csi_service_start(&p->op, p->kube, p->runner, o->csi_socket, &p->csi, err)
+		       : 0;
 }
 
 static void stop(struct process *p)

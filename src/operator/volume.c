@@ -122,12 +122,12 @@ static int leave_alone(struct reconcile *r, const json_t *pv)
 		return 0;
 	if (object_deleting(pv))
 		return op_drop_finalizer(r, &KIND_PV, pv, QM_FINALIZER_VOLUME);
-	event_record(r->kube, &KIND_PV, pv, "quartermaster", true, "Quarantined",
-		     "the volume is set aside: its handle is not v1.POOL.KIND.%s with the pool of its "
-		     "label " QM_LABEL_POOL
-		     "; nothing of it is touched; delete it, or take the label "
-		     "" QM_LABEL_DEPLOYMENT " away",
-		     object_name(pv));
+	event_record(
+		r->kube, &KIND_PV, pv, "quartermaster", true, "Quarantined",
+		"the volume is set aside: its handle is not v1.POOL.KIND.%s with the pool of its "
+		"label " QM_LABEL_POOL "; nothing of it is touched; delete it, or take the label "
+		"" QM_LABEL_DEPLOYMENT " away",
+		object_name(pv));
 	return 0;
 }
 

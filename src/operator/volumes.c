@@ -180,8 +180,8 @@ static int volumes_capacity(struct volumes *v, const char *pool, int64_t *ret_le
 		return rc;
 	pool_offers(&j.r, pool, &offers);
 	for (size_t i = 0; i < offers.count; i++) {
-		int64_t left = offers.items[i].limit -
-			       ledger_promised(j.op->ledger, offers.items[i].pool);
+		int64_t left =
+			offers.items[i].limit - ledger_promised(j.op->ledger, offers.items[i].pool);
 		left = left > 0 ? left : 0;
 		biggest = left > biggest ? left : biggest;
 		sum = left > INT64_MAX - sum ? INT64_MAX : sum + left;
@@ -237,8 +237,7 @@ static int grow(struct job *j, const json_t *pv, const struct handle *id, int64_
 	if (rc < 0)
 		return rc;
 	pool_access(pool, &access);
-	rc = j->op->workers->ops->resize(j->op->workers, &access.pool, &volume, bytes,
-					 &j->r.error);
+	rc = j->op->workers->ops->resize(j->op->workers, &access.pool, &volume, bytes, &j->r.error);
 	if (rc == 0)
 		rc = op_patch(&j->r, &KIND_PV, pv, NULL,
 			      json_pack("{s:{s:{s:s}}}", "spec", "capacity", "storage",

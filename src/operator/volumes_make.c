@@ -7,7 +7,8 @@
 
 #include <errno.h>
 
-#define TRIES 5 /* where the record changes under our hands: whoever keeps phases writes to it too */
+#define TRIES                                                                                      \
+	5 /* where the record changes under our hands: whoever keeps phases writes to it too */
 
 /* ---- what it begins with ----------------------------------------------------------------------- */
 
@@ -50,10 +51,11 @@ static int find_origin(struct job *j, const struct volume_request *q, struct ori
 	if (rc < 0)
 		return rc;
 	if (kind != q->kind)
-		return error_set(&j->r.error, EINVAL,
-				 "the source %s is of kind %c, the volume asked for of kind %c; ask "
-				 "for one of the same kind",
-				 q->source, (char)kind, (char)q->kind);
+		return error_set(
+			&j->r.error, EINVAL,
+			"the source %s is of kind %c, the volume asked for of kind %c; ask "
+			"for one of the same kind",
+			q->source, (char)kind, (char)q->kind);
 	if (q->pool && !streq(q->pool, ret->id.pool))
 		return error_set(&j->r.error, EINVAL,
 				 "the source %s is in another pool than %s; leave the parameter "
@@ -69,8 +71,8 @@ static int wanted_size(struct job *j, const struct volume_request *q, const stru
 			     q->source ? origin->bytes : VOLUME_DEFAULT_BYTES, ret, &j->r.error);
 	if (rc == 0 && *ret < origin->bytes)
 		return error_set(&j->r.error, ERANGE,
-				 "%lld bytes are less than the %lld of the source",
-				 (long long)*ret, (long long)origin->bytes);
+				 "%lld bytes are less than the %lld of the source", (long long)*ret,
+				 (long long)origin->bytes);
 	return rc;
 }
 
@@ -81,8 +83,9 @@ static int no_room(struct job *j, int64_t bytes, int64_t biggest, size_t pools)
 	char asked[QUANTITY_TEXT_MAX], most[QUANTITY_TEXT_MAX];
 
 	if (!pools)
-		return error_set(&j->r.error, EAGAIN, "no pool of %s serves now; see: quartermaster "
-						      "status",
+		return error_set(&j->r.error, EAGAIN,
+				 "no pool of %s serves now; see: quartermaster "
+				 "status",
 				 j->op->deployment);
 	return error_set(&j->r.error, ENOSPC,
 			 "%s was asked for, but the most that a pool of %s has left is %s; ask for "
@@ -107,10 +110,16 @@ static int reserve(struct job *j, const char *name, int64_t bytes, const char *o
 	return rc < 0 ? rc : job_pool(j, pool, ret);
 }
 
-/* Whether a write may have taken effect although it failed. */
+/* Whether it may have taken effect although it failed, or may the next time: the caller asks again. */
 static bool is_unsure(int rc)
 {
-	return rc == -EAGAIN || rc == -ETIMEDOUT;
+	static const int unsure[] = { EAGAIN,	    ETIMEDOUT,	  EINPROGRESS, ESTALE,
+				      ECANCELED,    EPIPE,	  ECONNRESET,  ENOTCONN,
+				      ECONNREFUSED, EHOSTUNREACH, ENETUNREACH };
+	for (size_t i = 0; i < ARRAY_SIZE(unsure); i++)
+		if (rc == -unsure[i])
+			return true;
+	return false;
 }
 
 static int check_pool(struct job *j, const char *name)
@@ -171,10 +180,10 @@ static int end_volume(struct job *j, const json_t *pv)
 
 	if (rc == 0 && !record_goes(pv)) {
 		json_decref(TAKE_PTR(marked));
-		rc = op_patch(&j->r, &KIND_PV, pv, NULL,
-			      json_pack("{s:{s:s}}", "spec", "persistentVolumeReclaimPolicy",
-					"Delete"),
-			      &marked);
+		rc = op_patch(
+			&j->r, &KIND_PV, pv, NULL,
+			json_pack("{s:{s:s}}", "spec", "persistentVolumeReclaimPolicy", "Delete"),
+			&marked);
 	}
 	if (rc == 0)
 		rc = remove_data(j, &id);
@@ -234,10 +243,10 @@ static int set_made(struct job *j, json_t **pv)
 				      : error_set(&j->r.error, EINPROGRESS,
 						  "the volume %s is being removed",
 						  object_name(*pv));
-		rc = op_patch(&j->r, &KIND_PV, now, NULL,
-			      json_pack("{s:{s:{s:n}}}", "metadata", "annotations",
-					QM_ANNOTATION_MAKING),
-			      &made);
+		rc = op_patch(
+			&j->r, &KIND_PV, now, NULL,
+			json_pack("{s:{s:{s:n}}}", "metadata", "annotations", QM_ANNOTATION_MAKING),
+			&made);
 		if (rc == 0) {
 			json_decref(*pv);
 			*pv = TAKE_PTR(made);
@@ -263,12 +272,7 @@ static int make_data(struct job *j, const struct volume_request *q, const json_t
 		      : w->ops->copy(w, &access.pool, &volume, pv_bytes(pv), &source, &j->r.error);
 }
 
-/* What asking again would not change: so nothing may be left of it. */
-static bool is_final(int rc)
-{
-	return rc == -ENOENT || rc == -EINVAL || rc == -ENOSPC || rc == -EDQUOT || rc == -EFBIG;
-}
-
+/* Who is told that it failed for good does not ask again: so nothing may be left of it. */
 static int give_up(struct job *j, const json_t *pv, int rc)
 {
 	struct error why = j->r.error;
@@ -289,7 +293,7 @@ static int fill(struct job *j, const struct volume_request *q, json_t **pv)
 		return give_up(j, *pv, -ESTALE);
 	if (rc == 0)
 		rc = make_data(j, q, *pv, pool);
-	if (rc < 0 && is_final(rc))
+	if (rc < 0 && !is_unsure(rc))
 		return give_up(j, *pv, rc);
 	if (rc != 0)
 		return rc;

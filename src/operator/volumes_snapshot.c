@@ -23,7 +23,7 @@ static int info_of(const char *pool, const json_t *said, struct snapshot_info *r
 		time_parse(created, &at);
 	*ret = (struct snapshot_info){
 		.id = handle_format(pool, VOLUME_SNAPSHOT, name),
-		.source = handle_format(pool, (enum volume_kind)*kind, source),
+		.source = handle_format(pool, (enum volume_kind) * kind, source),
 		.bytes = jint(said, "size"),
 		.created_ms = at,
 		.ready = jbool(said, "ready"),
@@ -53,7 +53,7 @@ int volumes_snapshot_source(struct job *j, const json_t *pool, const char *name,
 				 "the snapshot %s is still being copied; try again when it is "
 				 "ready to use",
 				 name);
-	*ret_kind = (enum volume_kind)*jstr(said, "kind");
+	*ret_kind = (enum volume_kind) * jstr(said, "kind");
 	*ret_bytes = jint(said, "size");
 	return 0;
 }

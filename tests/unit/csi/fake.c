@@ -212,8 +212,7 @@ static int f_snapshot(struct volumes *volumes, const char *asked, const struct h
 	int rc = 0;
 	pthread_mutex_lock(&f->lock);
 	const struct fake_volume *v = find(f->items, f->count, source->name);
-	struct fake_volume *s =
-		find(f->snapshots, f->snapshot_count, csi_volume_name(asked, name));
+	struct fake_volume *s = find(f->snapshots, f->snapshot_count, csi_volume_name(asked, name));
 	cleanup_free char *id = handle_format(source->pool, source->kind, source->name);
 	if (!v && !s)
 		rc = error_set(err, ENOENT, "no such volume");
@@ -274,7 +273,7 @@ static int f_snapshot_find(struct volumes *volumes, const struct handle *id,
 }
 
 static const struct volumes_ops ops = {
-	f_ready,    f_create,   f_remove,	   f_find,	f_list,		 f_expand,
+	f_ready,    f_create,	f_remove,	   f_find,	f_list,		 f_expand,
 	f_capacity, f_snapshot, f_snapshot_remove, f_snapshots, f_snapshot_find,
 };
 

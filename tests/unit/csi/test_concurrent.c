@@ -17,7 +17,8 @@
 
 struct caller {
 	struct fake *fake;
-	pthread_barrier_t *start; /* so that they do come together, however slowly threads are made */
+	pthread_barrier_t
+		*start; /* so that they do come together, however slowly threads are made */
 	pthread_t thread;
 	int number;
 	enum grpc_code code;
@@ -47,8 +48,7 @@ static enum grpc_code create(struct fake *f, const char *name, char **ret_id)
 	return code;
 }
 
-static enum grpc_code delete(struct fake *f, const char *id)
-{
+static enum grpc_code delete (struct fake *f, const char *id) {
 	Csi__V1__DeleteVolumeRequest q = CSI__V1__DELETE_VOLUME_REQUEST__INIT;
 	q.volume_id = (char *)id;
 	return fake_call(f, "DeleteVolume", &q, NULL, NULL);

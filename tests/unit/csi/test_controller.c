@@ -88,8 +88,7 @@ static enum grpc_code create(struct fake *f, struct ask *a, char **ret_id, int64
 	return code;
 }
 
-static enum grpc_code delete(struct fake *f, const char *id)
-{
+static enum grpc_code delete (struct fake *f, const char *id) {
 	Csi__V1__DeleteVolumeRequest q = CSI__V1__DELETE_VOLUME_REQUEST__INIT;
 	q.volume_id = (char *)id;
 	return fake_call(f, "DeleteVolume", &q, NULL, NULL);
@@ -99,8 +98,9 @@ static enum grpc_code delete(struct fake *f, const char *id)
 
 static void names(void **state)
 {
-	static const char *const good[] = { "a", "pvc-1", "/../..", "with space", "Grün ☃",
-					    "tab\tand\nline", "a;b'c\"d`$(e)" };
+	static const char *const good[] = {
+		"a", "pvc-1", "/../..", "with space", "Grün ☃", "tab\tand\nline", "a;b'c\"d`$(e)"
+	};
 	static const char *const bad[] = { "", "bell\a", "del\x7f", "c1 \xc2\x85", "cut \xc3" };
 	struct fake *f = fake_new(4);
 	struct ask a;
@@ -110,8 +110,8 @@ static void names(void **state)
 		cleanup_free char *id = NULL;
 		ask_init(&a, good[i]);
 		assert_int_equal(create(f, &a, &id, NULL), GRPC_OK);
-		cleanup_free char *want = handle_format(FAKE_POOL, VOLUME_DIRECTORY,
-							csi_volume_name(good[i], name));
+		cleanup_free char *want =
+			handle_format(FAKE_POOL, VOLUME_DIRECTORY, csi_volume_name(good[i], name));
 		assert_string_equal(id, want);
 		struct handle h;
 		assert_int_equal(handle_parse(id, &h, NULL), 0);
@@ -300,8 +300,7 @@ static void ids(void **state)
 				 GRPC_NOT_FOUND);
 		assert_int_equal(fake_call(f, "ControllerExpandVolume", &grow, NULL, NULL),
 				 GRPC_NOT_FOUND);
-		assert_int_equal(fake_call(f, "CreateSnapshot", &take, NULL, NULL),
-				 GRPC_NOT_FOUND);
+		assert_int_equal(fake_call(f, "CreateSnapshot", &take, NULL, NULL), GRPC_NOT_FOUND);
 	}
 	assert_int_equal(f->removed, 0);
 	fake_free(f);

@@ -327,6 +327,18 @@ static void given_up(void **state)
 	assert_int_equal(v->ops->create(v, &q, &info, NULL), 0);
 	volume_info_done(&info);
 
+	q.name = "u";
+	f->worker_rc = -EOPNOTSUPP; /* for good: what was begun is undone as soon as that can be */
+	assert_int_equal(v->ops->create(v, &q, &info, NULL), -EAGAIN);
+	f->worker_rc = 0;
+	settle(f);
+	assert_int_equal(count(f, &KIND_PV), 1);
+	assert_int_equal(ledger_promised(f->op.ledger, NULL), GIB);
+	q.source = "v1." POOL ".d.none"; /* and what was never begun leaves nothing */
+	assert_int_equal(v->ops->create(v, &q, &info, NULL), -ENOENT);
+	assert_int_equal(count(f, &KIND_PV), 1);
+	q.source = NULL;
+
 	q.name = "w";
 	f->leads = false;
 	assert_int_equal(v->ops->create(v, &q, &info, NULL), -EAGAIN);
@@ -391,10 +403,14 @@ static void any_write_may_fail(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(made_and_removed), cmocka_unit_test(grows),
-		cmocka_unit_test(room),		    cmocka_unit_test(claims_are_left_alone),
-		cmocka_unit_test(lists),	    cmocka_unit_test(copies),
-		cmocka_unit_test(given_up),	    cmocka_unit_test(any_write_may_fail),
+		cmocka_unit_test(made_and_removed),
+		cmocka_unit_test(grows),
+		cmocka_unit_test(room),
+		cmocka_unit_test(claims_are_left_alone),
+		cmocka_unit_test(lists),
+		cmocka_unit_test(copies),
+		cmocka_unit_test(given_up),
+		cmocka_unit_test(any_write_may_fail),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
