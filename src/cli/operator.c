@@ -40,6 +40,7 @@ static const char usage[] =
 	"  --image IMAGE         on Kubernetes: of storage pods and agents\n"
 	"  --tls on|off          on Kubernetes, default on: pools use TLS, and nobody without a\n"
 	"                        certificate reaches them\n"
+	"  --csi-socket FILE     where CSI is served, for root only; default RUN/csi.sock\n"
 	"  --worker FILE         the program qm-gluster, where it is not found by itself\n"
 	"\n"
 	"Example: quartermaster operator --deployment gold --volume-type arbiter --reclaim "
@@ -55,6 +56,7 @@ static const struct option flags[] = {
 	{ "reclaim", required_argument, NULL, 'r' },
 	{ "platform", required_argument, NULL, 'p' },
 	{ "worker", required_argument, NULL, 'w' },
+	{ "csi-socket", required_argument, NULL, 'c' },
 	{ "image", required_argument, NULL, 'i' },
 	{ "tls", required_argument, NULL, 's' },
 	{ "help", no_argument, NULL, 'h' },
@@ -137,6 +139,9 @@ static int parse_flag(int c, struct settings *s, struct error *err)
 	case 'w':
 		free(s->worker);
 		s->worker = xstrdup(optarg);
+		return 0;
+	case 'c':
+		o->csi_socket = optarg;
 		return 0;
 	case 'i':
 		s->image = optarg;
@@ -251,12 +256,16 @@ static int run_on_cluster(struct settings *s, struct error *err)
 
 static int run(struct settings *s, struct error *err)
 {
-	cleanup_free char *logs = state_path("log");
+	cleanup_free char *logs = state_path("log"), *socket = run_path("csi.sock");
 	int rc = mkdir_parents(logs, 0700, err);
+	if (rc == 0 && !s->o.csi_socket)
+		rc = mkdir_parents(run_dir(), 0755, err);
 	if (rc < 0)
 		return rc;
 	s->o.worker_log_dir = logs;
 	s->o.worker_program = s->worker;
+	if (!s->o.csi_socket)
+		s->o.csi_socket = socket;
 	return s->kubernetes ? run_on_cluster(s, err) : run_here(&s->o, err);
 }
 

@@ -9,17 +9,22 @@ bool pv_is_ours(const struct operator* op, const json_t *pv)
 	       streq(object_label(pv, QM_LABEL_DEPLOYMENT), op->deployment);
 }
 
-static char *handle_of(const char *pool, const char *name)
-{
-	return xasprintf("v1.%s.d.%s", pool, name);
-}
-
 bool pv_makes_sense(const json_t *pv)
 {
-	const char *pool = object_label(pv, QM_LABEL_POOL);
-	cleanup_free char *handle = handle_of(pool ? pool : "", object_name(pv));
+	const char *id = jstr(pv, "spec", "csi", "volumeHandle");
+	struct handle h;
 
-	return pool && streq(jstr(pv, "spec", "csi", "volumeHandle"), handle);
+	return id && handle_parse(id, &h, NULL) == 0 && volume_prefix(h.kind) &&
+	       h.kind != VOLUME_SNAPSHOT && streq(h.pool, object_label(pv, QM_LABEL_POOL)) &&
+	       streq(h.name, object_name(pv));
+}
+
+enum volume_kind pv_kind(const json_t *pv)
+{
+	const char *id = jstr(pv, "spec", "csi", "volumeHandle");
+	struct handle h;
+
+	return id && handle_parse(id, &h, NULL) == 0 ? h.kind : VOLUME_DIRECTORY;
 }
 
 bool pv_is_taken(const json_t *pv)
@@ -60,8 +65,7 @@ char *pv_claim_key(const json_t *pv)
 	return ns && name ? xasprintf("%s/%s", ns, name) : NULL;
 }
 
-/* The ConnectionInfo, flat, as hostvol reads it. */
-static json_t *connection(const char *name, const json_t *pool)
+json_t *pv_connection(enum volume_kind kind, const char *name, const json_t *pool)
 {
 	struct pool_access access;
 	pool_access(pool, &access);
@@ -73,7 +77,7 @@ static json_t *connection(const char *name, const json_t *pool)
 	cleanup_free char *options = buf_take(&others);
 	cleanup_free char *export =
 		xasprintf("%s:/%s", access.hosts[0] ? access.hosts[0] : "", object_name(pool));
-	cleanup_free char *path = volume_path("subvol", name);
+	cleanup_free char *path = volume_path(volume_prefix(kind), name);
 	return json_pack("{s:s, s:s, s:s, s:s, s:s}", "driverVolumeType", "GLUSTERFS", "export",
 			 export, "name", path, "options", options, "volumeId", name);
 }
@@ -103,16 +107,17 @@ json_t *pv_new(const struct operator* op, const json_t *claim, const json_t *cla
 {
 	char size[QUANTITY_TEXT_MAX];
 	cleanup_free char *name = pv_name(claim);
-	cleanup_free char *handle = handle_of(object_name(pool), name);
+	cleanup_free char *handle = handle_format(object_name(pool), VOLUME_DIRECTORY, name);
 	const char *policy = jstr(class, "reclaimPolicy");
 
-	json_t *spec = json_pack(
-		"{s:{s:s}, s:O, s:s, s:s, s:s, s:o, s:{s:s, s:s, s:o}}", "capacity", "storage",
-		quantity_text(claim_bytes(claim), size), "accessModes",
-		jget(claim, "spec", "accessModes"), "persistentVolumeReclaimPolicy",
-		policy ? policy : "Delete", "storageClassName", object_name(class), "volumeMode",
-		"Filesystem", "claimRef", claim_ref(claim), "csi", "driver", QM_DRIVER,
-		"volumeHandle", handle, "volumeAttributes", connection(name, pool));
+	json_t *spec =
+		json_pack("{s:{s:s}, s:O, s:s, s:s, s:s, s:o, s:{s:s, s:s, s:o}}", "capacity",
+			  "storage", quantity_text(claim_bytes(claim), size), "accessModes",
+			  jget(claim, "spec", "accessModes"), "persistentVolumeReclaimPolicy",
+			  policy ? policy : "Delete", "storageClassName", object_name(class),
+			  "volumeMode", "Filesystem", "claimRef", claim_ref(claim), "csi", "driver",
+			  QM_DRIVER, "volumeHandle", handle, "volumeAttributes",
+			  pv_connection(VOLUME_DIRECTORY, name, pool));
 	if (json_array_size(jget(class, "mountOptions")))
 		json_object_set(spec, "mountOptions", jget(class, "mountOptions"));
 	return json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind", "PersistentVolume",

@@ -147,7 +147,7 @@ static int promise(struct work *w, const json_t *pool)
 	int rc = ledger_grow(w->op->ledger, object_name(w->pv), w->wanted, pool_limit(w->op, pool),
 			     &biggest);
 
-	if (rc == -ENOENT)
+	if (rc == -EAGAIN)
 		return error_set(&w->r->error, EAGAIN, "volume %s is not in the ledger yet",
 				 object_name(w->pv));
 	if (rc != -ENOSPC)

@@ -255,6 +255,10 @@ static int w_find(struct workers *w, const struct worker_pool *pool, const struc
 	cleanup_free char *key = volume_key(v);
 	json_t *size = jget(f->volumes, pool->name, key);
 	int rc = worker_fault(f, err);
+	if (rc == 0 && v->kind == VOLUME_SNAPSHOT && jget(f->snapshots, pool->name, v->name)) {
+		*ret = json_incref(jget(f->snapshots, pool->name, v->name));
+		return 0;
+	}
 	if (rc == 0 && !size)
 		return error_set(err, ENOENT, "there is no volume %s", v->name);
 	if (rc == 0)
@@ -278,7 +282,7 @@ static int w_list(struct workers *w, const struct worker_pool *pool, json_t **re
 	return 0;
 }
 
-/* Copies are complete at once. */
+/* Copies are complete at once, unless the test says how often to ask. */
 static int w_copy(struct workers *w, const struct worker_pool *pool, const struct worker_volume *v,
 		  int64_t size, const struct worker_volume *from, struct error *err)
 {
@@ -286,6 +290,10 @@ static int w_copy(struct workers *w, const struct worker_pool *pool, const struc
 	cleanup_free char *source = volume_key(from);
 	if (!jget(f->volumes, pool->name, source))
 		return error_set(err, ENOENT, "there is no volume %s", from->name);
+	if (f->copying > 0) {
+		f->copying--;
+		return 1;
+	}
 	return w_create(w, pool, v, size, err);
 }
 
@@ -303,6 +311,8 @@ static int w_snapshot(struct workers *w, const struct worker_pool *pool,
 		*ret = json_pack("{s:s, s:s, s:s, s:I, s:s, s:b}", "name", name, "source",
 				 from->name, "kind", kind, "size", (json_int_t)size, "created",
 				 "2026-01-01T00:00:00Z", "ready", 1);
+	if (rc == 0)
+		jset(f->snapshots, json_incref(*ret), pool->name, name);
 	return rc;
 }
 
@@ -310,6 +320,7 @@ static int w_snapshot_remove(struct workers *w, const struct worker_pool *pool, 
 			     struct error *err)
 {
 	struct worker_volume v = { VOLUME_SNAPSHOT, name };
+	json_object_del(jget(of_workers(w)->snapshots, pool->name), name);
 	return w_remove(w, pool, &v, err);
 }
 
@@ -317,13 +328,11 @@ static int w_snapshots(struct workers *w, const struct worker_pool *pool, json_t
 		       struct error *err)
 {
 	struct fixture *f = of_workers(w);
-	const char *key;
-	json_t *size;
+	const char *name;
+	json_t *said;
 	*ret = json_array();
-	json_object_foreach (jget(f->volumes, pool->name), key, size)
-		if (str_has_prefix(key, "s."))
-			json_array_append_new(
-				*ret, json_pack("{s:s, s:O}", "name", key + 2, "size", size));
+	json_object_foreach (jget(f->snapshots, pool->name), name, said)
+		json_array_append(*ret, said);
 	return 0;
 }
 
@@ -540,6 +549,7 @@ struct fixture *fixture_new(void)
 	f->platform.ops = &platform_ops;
 	f->workers.ops = &worker_ops;
 	f->volumes = json_object();
+	f->snapshots = json_object();
 	f->agents = json_object();
 	f->pool_bytes = 10 * GIB;
 	f->leads = true;
@@ -569,6 +579,7 @@ void fixture_free(struct fixture *f)
 	kube_free(f->api);
 	store_close(f->store);
 	json_decref(f->volumes);
+	json_decref(f->snapshots);
 	json_decref(f->agents);
 	json_decref(f->stale_nodes);
 	strv_done(&f->seen);

@@ -36,6 +36,8 @@ struct fixture {
 	json_t *stale_nodes; /* array: what the cache has of them; NULL: what the API has */
 	const char *refused; /* name of an object that the API refuses to write; NULL: none */
 	json_t *volumes; /* object: pool to object of names: the directories */
+	json_t *snapshots; /* object: pool to object of names: what is said of each */
+	int copying; /* how often a copy is still under way when it is asked for */
 	int worker_rc; /* what workers answer */
 	json_t *agents; /* object: names of nodes whose agent runs */
 	bool agents_silent;
