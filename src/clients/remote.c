@@ -24,6 +24,8 @@ const struct client_protocol client_protocols[] = {
 	{ 0 },
 };
 
+_Static_assert(ARRAY_SIZE(client_protocols) <= CLIENT_PROTOCOLS_MAX + 1, "too many protocols");
+
 struct clients_host {
 	struct hostvol_host host; /* its userdata is this */
 	char *dir; /* NULL: no containers */

@@ -25,4 +25,5 @@ struct client_protocol {
 	const char *name; /* "glusterfs": the directory, and the flag --NAME-mount-container */
 	const char *const *programs; /* ended by NULL */
 };
+#define CLIENT_PROTOCOLS_MAX 8
 extern const struct client_protocol client_protocols[]; /* ended by a name of NULL */

@@ -84,7 +84,7 @@ overlay() {
 		sed -i "s/^namespace: quartermaster$/namespace: $1/" "$work/deploy/$2/kustomization.yaml" &&
 		sed -i "s/name: quartermaster$/name: $1/" "$work/deploy/$2/namespace.yaml" &&
 		sed -i "s/\.quartermaster$/.$1/" "$work/deploy/$2/bindings.yaml" &&
-		sed -Ei "s/(deployment[:=] ?)glusterfs$/\1$2/; s/glusterfs-(ca|tls|operator-secrets)/$2-\1/g; s/name: quartermaster-glusterfs$/name: quartermaster-$2/; s/replicate:3/none/; s/replicas: 2/replicas: 1/" \
+		sed -Ei "s/(deployment[:=] ?)glusterfs$/\1$2/; s/glusterfs-(ca|tls|client|operator-secrets)/$2-\1/g; s/name: quartermaster-glusterfs$/name: quartermaster-$2/; s/replicate:3/none/; s/replicas: 2/replicas: 1/" \
 			"$work/deploy/$2/operator.yaml" "$work/deploy/$2/secrets.yaml"
 }
 # Node 1 under a second address, so that two glusterds share its port; with a directory for disk
