@@ -36,7 +36,10 @@ static void refuse(struct h2_call *c, int status)
 	hub_unlock(c->hub);
 	buf_done(&c->body);
 	c->body = (struct buf){ 0 };
-	h2_call_reply(c, status, headers, text, strlen(text));
+	if (c->session->env->refuse)
+		c->session->env->refuse(c, status);
+	else
+		h2_call_reply(c, status, headers, text, strlen(text));
 }
 
 /* Counts bytes of the request that are kept in memory; false when there are too many. */
