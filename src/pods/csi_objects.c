@@ -93,10 +93,9 @@ json_t *csi_node(const struct csi_settings *s)
 	struct pod p = { .volumes = json_array(), .mounts = json_array() };
 	json_t *labels =
 		json_pack("{s:s, s:s}", QM_LABEL_DEPLOYMENT, s->deployment, WORKLOAD_ROLE, "node");
-	json_t *command = json_pack(
-		"[s, s, s, s, s, s]", "quartermaster", "node",
-		"--endpoint=unix://" KUBELET_DIR "/plugins/" QM_DRIVER "/csi.sock",
-		"--node-id=$(NODE_NAME)", "--kubelet-dir=" KUBELET_DIR, "--clients=" CLIENTS_DIR);
+	json_t *command =
+		json_pack("[s, s, s, s, s]", "quartermaster", "node", "--node-id=$(NODE_NAME)",
+			  "--kubelet-dir=" KUBELET_DIR, "--clients=" CLIENTS_DIR);
 	json_t *env = json_pack("[{s:s, s:{s:{s:s}}}]", "name", "NODE_NAME", "valueFrom",
 				"fieldRef", "fieldPath", "spec.nodeName");
 
