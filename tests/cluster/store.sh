@@ -111,17 +111,19 @@ cleanup() {
 	rm -rf "$work"
 	[[ ! $own_lab ]] || return
 	for ns in quartermaster "${others[@]}"; do
-		kubectl -n "$ns" delete deployment,pvc --all --timeout=60s
+		kubectl -n "$ns" delete deployment,daemonset,pvc --all --timeout=60s
 		kubectl -n "$ns" get storagenode,storagestatus,storagepool,pvc -o name |
 			xargs -r -n 1 kubectl -n "$ns" patch --type=merge -p '{"metadata":{"finalizers":null}}'
 	done
 	kubectl get pv -o name | xargs -r -n 1 kubectl patch --type=merge -p '{"metadata":{"finalizers":null}}'
 	kubectl delete pv,storageclass --all
+	kubectl delete csidriver csi.quartermaster.storage
 	kubectl delete crd storagenodes.coreos.com storagestatuses.coreos.com storagepools.coreos.com --timeout=60s
 	((${#others[@]} == 0)) || kubectl delete namespace "${others[@]}" --timeout=120s
 	kubectl delete -f deploy/quartermaster-glusterfs.yaml --ignore-not-found --timeout=120s
 	for n in 1 2 3; do
-		lab exec "$n" bash -c 'grep -o "/var/lib/quartermaster/nodes/[^ ]*/bricks/[^ ]*" /proc/self/mountinfo | sort -u | xargs -r umount
+		lab exec "$n" bash -c 'grep fuse.glusterfs /proc/self/mountinfo | cut -d " " -f 5 | xargs -r umount -l
+			grep -o "/var/lib/quartermaster/nodes/[^ ]*/bricks/[^ ]*" /proc/self/mountinfo | sort -u | xargs -r umount
 			rm -rf /var/lib/quartermaster /run/quartermaster /var/lib/directory-*'
 	done
 } > /dev/null 2>&1
