@@ -183,74 +183,65 @@ static char *backing_file(unsigned number)
 	return text;
 }
 
-bool loop_serves(unsigned number, const char *root, const char *sub)
+enum loop_state loop_look(unsigned number, const char *root, const char *sub)
 {
 	cleanup_free char *file = backing_file(number);
 	cleanup_free char *whole = xasprintf("%s%s%s", root, *sub ? "/" : "", sub);
 	/* a file system that was detached has no place any more, only paths in it */
 	cleanup_free char *inside = xasprintf("/%s", sub);
 
-	return file && (streq(file, whole) || (*sub && streq(file, inside)));
+	if (!file)
+		return LOOP_OTHER;
+	return streq(file, whole) ? LOOP_SERVES : streq(file, inside) ? LOOP_LOST : LOOP_OTHER;
 }
 
-static int do_probe(void *arg)
-{
-	const struct loop *l = arg;
-	struct loop_info64 info;
-
-	/* the kernel asks the file for this */
-	return ioctl(l->fd, LOOP_GET_STATUS64, &info) < 0 ? -errno : 0;
-}
+struct resize {
+	int fd;
+	const struct loop_options *file;
+};
 
 static int do_resize(void *arg)
 {
-	const struct loop *l = arg;
-	struct loop_info64 info;
+	const struct resize *r = arg;
+	cleanup_close int fd = open_file(r->file);
+	struct statx st;
 
-	/* the first makes the kernel ask for the size, which it may have remembered from before */
-	if (ioctl(l->fd, LOOP_GET_STATUS64, &info) < 0 || ioctl(l->fd, LOOP_SET_CAPACITY, 0) < 0)
+	/* the kernel remembers a size from before, unless it is told to ask */
+	if (fd < 0)
+		return fd;
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_SIZE, &st) < 0 ||
+	    ioctl(r->fd, LOOP_SET_CAPACITY, 0) < 0)
 		return -errno;
 	return 0;
 }
 
+int loop_resize(unsigned number, const char *root, const char *sub, int timeout_ms,
+		struct error *err)
+{
+	struct loop_options file = { .root = root, .sub = sub, .read_only = true };
+	struct resize r = { .file = &file };
+	char path[32];
+	int rc;
+
+	r.fd = open_device(number, path, sizeof(path), O_RDONLY);
+	rc = r.fd < 0 ? r.fd : spawn_call(do_resize, &r, timeout_ms, NULL);
+	cleanup_close_p(&r.fd);
+	return rc < 0 ? error_errno(err, -rc, "cannot resize %s", path) : 0;
+}
+
 static int do_detach(void *arg)
 {
-	const struct loop *l = arg;
-
-	return ioctl(l->fd, LOOP_CLR_FD, 0) < 0 && errno != ENXIO ? -errno : 0;
-}
-
-static int with_device(unsigned number, int (*fn)(void *arg), int timeout_ms)
-{
-	struct loop l = LOOP_INIT;
-	int r;
-
-	l.number = number;
-	l.fd = open_device(number, l.device, sizeof(l.device), O_RDONLY);
-	if (l.fd < 0)
-		return l.fd;
-	r = spawn_call(fn, &l, timeout_ms, NULL);
-	loop_close(&l);
-	return r;
-}
-
-int loop_probe(unsigned number, int timeout_ms)
-{
-	return with_device(number, do_probe, timeout_ms);
-}
-
-int loop_resize(unsigned number, int timeout_ms, struct error *err)
-{
-	int r = with_device(number, do_resize, timeout_ms);
-
-	return r < 0 ? error_errno(err, -r, "cannot resize /dev/loop%u", number) : 0;
+	return ioctl(*(int *)arg, LOOP_CLR_FD, 0) < 0 && errno != ENXIO ? -errno : 0;
 }
 
 int loop_detach(unsigned number, int timeout_ms, struct error *err)
 {
-	int r = with_device(number, do_detach, timeout_ms);
+	char path[32];
+	int fd = open_device(number, path, sizeof(path), O_RDONLY);
+	int r = fd < 0 ? fd : spawn_call(do_detach, &fd, timeout_ms, NULL);
 
-	return r < 0 ? error_errno(err, -r, "cannot end /dev/loop%u", number) : 0;
+	cleanup_close_p(&fd);
+	return r < 0 ? error_errno(err, -r, "cannot end %s", path) : 0;
 }
 
 int loop_await_end(unsigned number, int timeout_ms, struct error *err)

@@ -39,12 +39,16 @@ int loop_keep(struct loop *l, int timeout_ms, struct error *err);
 /* Closes our descriptor only. */
 void loop_close(struct loop *l);
 
-/* Whether that device has the file root/sub behind it, also where root was unmounted meanwhile. */
-bool loop_serves(unsigned number, const char *root, const char *sub);
-/* Whether the file behind it answers: 0, -ENOTCONN, … */
-int loop_probe(unsigned number, int timeout_ms);
-/* Takes note of the file's size. */
-int loop_resize(unsigned number, int timeout_ms, struct error *err);
+/* What a device has to do with the file root/sub. */
+enum loop_state {
+	LOOP_OTHER, /* nothing */
+	LOOP_LOST, /* it is on the file in a file system that was detached: its client died */
+	LOOP_SERVES,
+};
+enum loop_state loop_look(unsigned number, const char *root, const char *sub);
+/* Takes note of the size of the file, root/sub. */
+int loop_resize(unsigned number, const char *root, const char *sub, int timeout_ms,
+		struct error *err);
 /* Ends it, at its last close where it is open. */
 int loop_detach(unsigned number, int timeout_ms, struct error *err);
 /* Until the device has no file any more; -EBUSY: it is still used. */

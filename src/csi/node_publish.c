@@ -102,7 +102,7 @@ static int show(struct publishing *p, struct error *err)
 	int r = place_make(p->target, kind, TARGET_MODE, STEP_MS, err);
 
 	if (r < 0)
-		return r;
+		return r == -ELOOP ? -EINVAL : r;
 	if (p->s.shape == SHAPE_DIRECTORY) {
 		b.root = record_root(p->s.record);
 		b.sub = record_sub(p->s.record);
@@ -172,6 +172,8 @@ int node_unpublish(struct grpc_call *call, const void *request, void *reply, str
 	r = take_away(target, false, err);
 	if (r == 0)
 		r = place_remove(target, STEP_MS, err);
+	if (r == -ELOOP)
+		r = -EINVAL;
 	volume_end(n, q->volume_id);
 	if (r < 0)
 		log_warn("cannot unpublish volume %s: %s", q->volume_id, error_text(err, r));

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "csi/loop.h"
 #include "csi/node.h"
 #include "csi/node_args.h"
 #include "grpc/grpc.h"
@@ -70,8 +71,8 @@ int staged_at(struct csi_node *n, const char *id, const char *path, struct stage
 /* Another place where it is shown, but for its staging path and target: 1 and the path. */
 int staged_elsewhere(const struct staged *s, const char *target, char **ret, struct error *err);
 
-/* The loop device that the volume is on: true and its number. */
-bool staged_loop(const struct staged *s, unsigned *ret);
+/* What its device, a loop device, has to do with its file. */
+enum loop_state staged_loop(const struct staged *s);
 /* /dev/… of a device's numbers, as the kernel calls it. Caller frees; NULL: there is none. */
 char *device_node(unsigned major, unsigned minor);
 

@@ -5,7 +5,6 @@
 #include "core/host.h"
 #include "csi/filesystem.h"
 #include "csi/handle.h"
-#include "csi/loop.h"
 #include "csi/node_service.h"
 
 #include <errno.h>
@@ -55,19 +54,18 @@ static int device_open(const json_t *record, const struct host_stat *st, const s
 	return ret->path ? 0 : error_set(err, ENODEV, "%s is gone", jstr(record, "path"));
 }
 
-/* Whether what is staged is on the device that hostvol has now. */
-static bool is_same_device(const struct staged *s, const struct host_stat *st)
+/* What is staged, compared with what hostvol has now. */
+static enum loop_state compare(const struct staged *s, const struct host_stat *st)
 {
-	unsigned number;
-
 	if (st->type == HOST_FILE_REGULAR)
-		return staged_loop(s, &number);
-	return s->major == st->major && s->minor == st->minor;
+		return staged_loop(s);
+	return s->major == st->major && s->minor == st->minor ? LOOP_SERVES : LOOP_OTHER;
 }
 
 /*
- * 1: staged already, and it answers. One whose client died is taken away: its users only get
- * errors from it, and the file is used by a new client from now on.
+ * 1: staged already. One whose client died is taken away: its users only get errors from it, and
+ * the file is used by a new client from now on. So is a device that nothing is behind any more,
+ * since its making was interrupted.
  */
 static int keep_staged(const struct staged *s, const struct host_stat *st, const struct wanted *w,
 		       struct error *err)
@@ -75,15 +73,15 @@ static int keep_staged(const struct staged *s, const struct host_stat *st, const
 	enum shape shape = w->block ? SHAPE_DEVICE : SHAPE_FILESYSTEM;
 	const char *staging = jstr(s->record, "consumer");
 	bool ro = strncmp(s->entry.options ? s->entry.options : "", "ro", 2) == 0;
-	unsigned number;
+	enum loop_state state;
 
 	if (s->shape == SHAPE_DIRECTORY)
 		return 0;
-	if (s->shape != shape || (shape == SHAPE_FILESYSTEM && !is_same_device(s, st)))
+	state = compare(s, st);
+	if (s->shape != shape || (shape == SHAPE_FILESYSTEM && state == LOOP_OTHER))
 		return error_set(err, EEXIST, "%s is staged already, as something else (%s)",
 				 staging, s->entry.source);
-	if (!is_same_device(s, st) ||
-	    (staged_loop(s, &number) && bind_is_dead(loop_probe(number, STEP_MS)))) {
+	if (state != LOOP_SERVES) {
 		log_warn("what is staged at %s is dead; it is made again", staging);
 		return stage_remove(s, true, err);
 	}
@@ -200,8 +198,7 @@ int stage_remove(const struct staged *s, bool force, struct error *err)
 {
 	const char *staging = jstr(s->record, "consumer");
 	cleanup_free char *place = device_place(staging);
-	unsigned number = 0;
-	bool loop = staged_loop(s, &number);
+	bool loop = staged_loop(s) != LOOP_OTHER;
 	int r;
 
 	if (s->shape == SHAPE_DIRECTORY)
@@ -210,14 +207,14 @@ int stage_remove(const struct staged *s, bool force, struct error *err)
 		r = take_away(staging, force, err);
 	} else {
 		/* the device first: without its file in the mount table it would not be found again */
-		r = loop ? loop_detach(number, STEP_MS, err) : 0;
+		r = loop ? loop_detach(s->minor, STEP_MS, err) : 0;
 		if (r == 0)
 			r = take_away(place, force, err);
 		if (r == 0)
 			r = place_remove(place, STEP_MS, err);
 	}
 	/* with force others may use it on, and it goes with the last of them */
-	return r == 0 && loop && !force ? loop_await_end(number, STEP_MS, err) : r;
+	return r == 0 && loop && !force ? loop_await_end(s->minor, STEP_MS, err) : r;
 }
 
 /* ---- calls ------------------------------------------------------------------------------------ */

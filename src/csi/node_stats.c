@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is used of a volume, and its growth. */
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/spawn.h"
 #include "csi/filesystem.h"
-#include "csi/loop.h"
 #include "csi/node_service.h"
 
 #include <errno.h>
@@ -13,6 +13,9 @@
 #include <linux/openat2.h>
 #include <sys/mman.h>
 #include <sys/statfs.h>
+#include <time.h>
+
+#define REMEMBERED_MS 3000
 
 /* A path that nothing is published at is not found, whatever it looks like. */
 static int find(struct csi_node *n, const char *id, const char *path, char **ret_path,
@@ -135,17 +138,40 @@ int node_stats(struct grpc_call *call, const void *request, void *reply, struct 
 
 /* ---- growth ----------------------------------------------------------------------------------- */
 
-static int grow_device(struct csi_node *n, const struct staged *s, struct error *err)
+static int grow_once(struct csi_node *n, const struct staged *s, struct error *err)
 {
 	cleanup_free char *text = NULL;
 	struct hostvol_error failed = { 0 };
-	unsigned number;
+	int r;
 
-	if (staged_loop(s, &number))
-		return loop_resize(number, STEP_MS, err);
-	return from_hostvol(
-		hostvol_extend_volume_json(n->h, jstr(s->record, "volumeId"), &text, &failed),
-		&failed, err);
+	if (staged_loop(s) != LOOP_OTHER)
+		return loop_resize(s->minor, record_root(s->record), record_sub(s->record), STEP_MS,
+				   err);
+	r = hostvol_extend_volume_json(n->h, jstr(s->record, "volumeId"), &text, &failed);
+	return from_hostvol(r, &failed, err);
+}
+
+/* The storage's client may remember the size from before for a second or two, and tells nobody when not. */
+static int grow_device(struct csi_node *n, const struct staged *s, int64_t required, int64_t *ret,
+		       struct error *err)
+{
+	int64_t end = clock_mono_ms(&clock_real) + REMEMBERED_MS;
+
+	for (;;) {
+		int r = grow_once(n, s, err);
+
+		if (r >= 0)
+			r = device_bytes(s, ret, err);
+		if (r < 0)
+			return r;
+		if (*ret >= required)
+			return 0;
+		if (clock_mono_ms(&clock_real) > end)
+			return error_set(err, ERANGE,
+					 "the device has %lld bytes, but %lld are asked for",
+					 (long long)*ret, (long long)required);
+		nanosleep(&(struct timespec){ .tv_nsec = 100 * 1000 * 1000 }, NULL);
+	}
 }
 
 static int grow(struct csi_node *n, const struct staged *s, const char *path, int64_t required,
@@ -163,14 +189,9 @@ static int grow(struct csi_node *n, const struct staged *s, const char *path, in
 			*ret = (int64_t)fs.f_blocks * fs.f_bsize;
 		return r;
 	}
-	r = grow_device(n, s, err);
-	if (r >= 0)
-		r = device_bytes(s, ret, err);
+	r = grow_device(n, s, required, ret, err);
 	if (r < 0)
 		return r;
-	if (*ret < required)
-		return error_set(err, ERANGE, "the device has %lld bytes, but %lld are asked for",
-				 (long long)*ret, (long long)required);
 	device = device_node(s->major, s->minor);
 	return s->shape == SHAPE_FILESYSTEM && device
 		       ? filesystem_grow(device, s->entry.fs_type, jstr(s->record, "consumer"), err)

@@ -2,7 +2,6 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "csi/loop.h"
 #include "csi/node_service.h"
 
 #include <errno.h>
@@ -134,13 +133,11 @@ bool staged_is(const struct staged *s, const struct mount_entry *e)
 	return streq(s->entry.device, e->device) && streq(s->entry.root, e->root);
 }
 
-bool staged_loop(const struct staged *s, unsigned *ret)
+enum loop_state staged_loop(const struct staged *s)
 {
-	if (s->major != LOOP_MAJOR ||
-	    !loop_serves(s->minor, record_root(s->record), record_sub(s->record)))
-		return false;
-	*ret = s->minor;
-	return true;
+	return s->major == LOOP_MAJOR
+		       ? loop_look(s->minor, record_root(s->record), record_sub(s->record))
+		       : LOOP_OTHER;
 }
 
 int staged_record(struct csi_node *n, const char *id, const char *staging, json_t **ret,

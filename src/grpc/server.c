@@ -300,6 +300,7 @@ int grpc_server_start(const struct grpc_listen *listen, const struct grpc_servic
 		.unix_mode = listen->anyone ? 0666 : 0600,
 		.tcp_port = -1,
 		.workers = listen->workers > 0 ? listen->workers : WORKERS,
+		.any_authority = true,
 		.refuse = refuse,
 	};
 	size_t count = 0;

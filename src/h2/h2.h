@@ -115,8 +115,10 @@ struct h2_listen {
 	const char *cert_pem, *key_pem;
 	int workers;           /* handler threads */
 	size_t max_body;       /* larger bodies are answered 413 */
+	bool any_authority;    /* takes an :authority that is none, such as a socket's path */
 	/* Answers (h2_call_reply) what no handler gets to see: 413, 431 (header fields too large), 503 (too
-	 * many requests in memory). On the I/O thread; the call's fields may be incomplete. NULL: a line of text. */
+	 * many requests in memory), without a body. On the I/O thread; the call's fields may be incomplete. What
+	 * the peer has not sent yet is not waited for. NULL: a line of text. */
 	void (*refuse)(struct h2_call *call, int status);
 };
 

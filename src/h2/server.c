@@ -358,6 +358,7 @@ int h2_server_start(const struct h2_listen *listen, h2_handler handler, void *us
 	s->userdata = userdata;
 	s->port = -1;
 	s->env.max_body = listen->max_body;
+	s->env.any_authority = listen->any_authority;
 	s->env.refuse = listen->refuse;
 	s->scratch = xmalloc(sizeof(*s->scratch));
 	for (int i = 0; i < LISTENERS; i++)

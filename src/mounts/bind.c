@@ -216,6 +216,9 @@ int place_remove(const char *path, int timeout_ms, struct error *err)
 {
 	int r = spawn_call(do_remove, (void *)path, timeout_ms, NULL);
 
+	if (r == -EINVAL || r == -ENOTEMPTY)
+		return error_set(err, -r, "%s is not removed: it is no empty directory or file",
+				 path);
 	return r < 0 ? error_errno(err, -r, "cannot remove %s", path) : 0;
 }
 

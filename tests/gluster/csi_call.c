@@ -34,6 +34,8 @@ static void set_value(const ProtobufCFieldDescriptor *f, void *at, const json_t 
 {
 	switch (f->type) {
 	case PROTOBUF_C_TYPE_STRING:
+		if (!json_is_string(v))
+			bad("not a string:", f->name);
 		*(char **)at = xstrdup(json_string_value(v));
 		return;
 	case PROTOBUF_C_TYPE_BOOL:
