@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/paths.h"
+#include "clients/remote.h"
 #include "csi/identity.h"
 #include "local/program.h"
 
@@ -28,7 +29,10 @@ static const char usage[] =
 	"  --any-target        targets may lie anywhere\n"
 	"  --no-registration   do not make the driver known to kubelet\n"
 	"  --max-volumes N     how many volumes the machine may have at a time; default: no limit\n"
-	"  --clients DIR       where client containers are found (not in this version)\n"
+	"  --clients DIR       where client containers are found: DIR/PROTOCOL/client.sock; "
+	"default: "
+	"all\n"
+	"                      client software is the host's\n"
 	"  --state-dir DIR     default $QM_STATE_DIR, else /var/lib/quartermaster\n"
 	"  --run-dir DIR       default $QM_RUN_DIR, else /run/quartermaster\n"
 	"\n"
@@ -59,8 +63,15 @@ static int parse_number(const char *text, int64_t *ret)
 	return 0;
 }
 
-static int parse_flag(int c, struct csi_node_options *o)
+struct settings {
+	struct csi_node_options o;
+	const char *clients;
+};
+
+static int parse_flag(int c, struct settings *s)
 {
+	struct csi_node_options *o = &s->o;
+
 	switch (c) {
 	case 'e':
 		o->endpoint = optarg;
@@ -84,15 +95,15 @@ static int parse_flag(int c, struct csi_node_options *o)
 	case 'R':
 		return setenv("QM_RUN_DIR", optarg, 1);
 	case 'c':
-		fputs("quartermaster node: --clients is not in this version\n", stderr);
-		return -EINVAL;
+		s->clients = optarg;
+		return 0;
 	default:
 		return -EINVAL;
 	}
 }
 
 /* 1: help was asked for. */
-static int parse(int argc, char **argv, struct csi_node_options *o)
+static int parse(int argc, char **argv, struct settings *s)
 {
 	int c;
 
@@ -100,7 +111,7 @@ static int parse(int argc, char **argv, struct csi_node_options *o)
 	while ((c = getopt_long(argc, argv, "h", flags, NULL)) != -1) {
 		if (c == 'h')
 			return 1;
-		if (parse_flag(c, o) < 0)
+		if (parse_flag(c, s) < 0)
 			return -EINVAL;
 	}
 	return optind < argc ? -EINVAL : 0;
@@ -133,14 +144,27 @@ static int run(struct csi_node_options *o, struct error *err)
 	return refused ? error_set(err, EPERM, "ended, since kubelet refused the driver") : 0;
 }
 
+static int run_with_clients(struct settings *s, struct error *err)
+{
+	struct clients_host *clients;
+	int r = clients_host_new(s->clients, &clients, err);
+
+	if (r < 0)
+		return r;
+	s->o.host = clients_host(clients);
+	r = run(&s->o, err);
+	clients_host_free(clients);
+	return r;
+}
+
 int verb_node(int argc, char **argv)
 {
 	char host[65] = "";
-	struct csi_node_options o = { .node_id = host,
-				      .kubelet_dir = CSI_DEFAULT_KUBELET_DIR,
-				      .registration = true };
+	struct settings s = { .o = { .node_id = host,
+				     .kubelet_dir = CSI_DEFAULT_KUBELET_DIR,
+				     .registration = true } };
 	struct error err = ERROR_INIT;
-	int r = parse(argc, argv, &o);
+	int r = parse(argc, argv, &s);
 
 	if (r != 0) {
 		fputs(usage, r > 0 ? stdout : stderr);
@@ -148,7 +172,7 @@ int verb_node(int argc, char **argv)
 	}
 	(void)gethostname(host, sizeof(host) - 1);
 	log_init("node", LOG_LEVEL_INFO);
-	r = run(&o, &err);
+	r = run_with_clients(&s, &err);
 	if (r < 0)
 		log_err("%s", error_text(&err, r));
 	return r < 0 ? 1 : 0;
