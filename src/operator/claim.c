@@ -213,7 +213,8 @@ static int make_volume(struct work *w, const json_t *pool)
 	struct pool_access access;
 	pool_access(pool, &access);
 
-	int rc = workers->ops->create(workers, &access.pool, w->volume, claim_bytes(w->claim),
+	struct worker_volume volume = { VOLUME_DIRECTORY, w->volume };
+	int rc = workers->ops->create(workers, &access.pool, &volume, claim_bytes(w->claim),
 				      &w->r->error);
 	if (rc == 0)
 		rc = create_pv(w, pool);
@@ -252,7 +253,8 @@ static int undo(struct work *w)
 	if (!pv && pool) {
 		struct pool_access access;
 		pool_access(pool, &access);
-		rc = w->op->workers->ops->remove(w->op->workers, &access.pool, w->volume,
+		struct worker_volume volume = { VOLUME_DIRECTORY, w->volume };
+		rc = w->op->workers->ops->remove(w->op->workers, &access.pool, &volume,
 						 &w->r->error);
 		if (rc < 0)
 			return rc;

@@ -51,13 +51,17 @@ static int may_destroy(struct system *s, const json_t *pool)
 	struct pool_access access;
 	pool_access(pool, &access);
 	int rc = workers->ops->list(workers, &access.pool, &found, &s->r->error);
+	if (rc == 0 && json_array_size(found) == 0) {
+		json_decref(TAKE_PTR(found));
+		rc = workers->ops->snapshots(workers, &access.pool, &found, &s->r->error);
+	}
 	if (rc == 0 && json_array_size(found) == 0)
 		return 1;
 	if (rc == 0)
 		system_problem(
 			s,
-			"pool %s is to go, but %zu directories of volumes without a "
-			"PersistentVolume lie in it (%s and so "
+			"pool %s is to go, but %zu volumes without a "
+			"PersistentVolume or snapshots lie in it (%s and so "
 			"on, retained or archived); remove them, or annotate the StoragePool "
 			"with " QM_ANNOTATION_DISCARD "=true to lose them",
 			name, json_array_size(found), jstr(json_array_get(found, 0), "name"));

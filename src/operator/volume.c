@@ -38,8 +38,9 @@ static int reclaim_data(struct reconcile *r, const json_t *pv)
 		return rc < 0 ? rc : 0;
 	struct pool_access access;
 	pool_access(pool, &access);
-	return (archive ? op->workers->ops->archive : op->workers->ops->remove)(
-		op->workers, &access.pool, object_name(pv), &r->error);
+	struct worker_volume volume = { VOLUME_DIRECTORY, object_name(pv) };
+	return (archive ? op->workers->ops->archive
+			: op->workers->ops->remove)(op->workers, &access.pool, &volume, &r->error);
 }
 
 static int finish(struct reconcile *r, const json_t *pv)

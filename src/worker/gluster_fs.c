@@ -3,132 +3,80 @@
 
 #include "base/mem.h"
 #include "base/rand.h"
-#include "worker/gluster_dir.h"
+#include "worker/gluster_pool.h"
 #include "worker/path.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <stdio.h>
+#include <fcntl.h>
 #include <sys/statvfs.h>
 
-#define TRASH ".quartermaster-trash"
-#define PREFIX "subvol"
-#define GLUSTER_PORT 24007
-#define LOG_LEVEL_OF_GLUSTER 5 /* warnings */
+/* ---- create, resize --------------------------------------------------------------------------- */
 
-/* Trees of volumes: the directories, and their info files. The first level's handles are kept:
- * all volumes share those 256 directories. */
-struct tree {
-	glfs_object_t *root;
-	glfs_object_t *first[256];
-};
-
-struct pool_fs {
-	glfs_t *fs;
-	glfs_object_t *root, *trash, *info_top;
-	struct tree volumes, info;
-	pthread_mutex_t lock; /* of the handles above, all of which stay open */
-};
-
-/* ---- directories ------------------------------------------------------------------------------ */
-
-/* The directory, from *slot once it is known; of two threads that were as fast one closes its own. */
-static int keep_dir(struct pool_fs *p, glfs_object_t *parent, const char *name, bool make,
-		    glfs_object_t **slot, glfs_object_t **ret, struct error *err)
+/* The file, made where missing, is at least that long and on disk. */
+static int grow_file(struct pool_fs *p, glfs_object_t *parent, const char *name, int64_t size,
+		     bool make, struct error *err)
 {
-	pthread_mutex_lock(&p->lock);
-	glfs_object_t *o = *slot;
-	pthread_mutex_unlock(&p->lock);
-	if (!o) {
-		int rc = make ? dir_make(p->fs, parent, name, &o, err)
-			      : dir_open(p->fs, parent, name, &o, err);
-		if (rc < 0)
-			return rc;
-		pthread_mutex_lock(&p->lock);
-		if (*slot) {
-			glfs_h_close(o);
-			o = *slot;
-		}
-		*slot = o;
-		pthread_mutex_unlock(&p->lock);
+	struct stat st = { 0 };
+	glfs_fd_t *fd = NULL;
+	cleanup_object glfs_object_t *o = glfs_h_lookupat(p->fs, parent, name, &st, 0);
+	if (!o && errno == ENOENT && make)
+		o = glfs_h_creat_open(p->fs, parent, name, O_CREAT | O_EXCL | O_RDWR, 0600, &st,
+				      &fd);
+	if (!o)
+		return error_errno(err, errno, "cannot open file %s in the pool", name);
+	if (!S_ISREG(st.st_mode))
+		return error_set(err, EINVAL,
+				 "%s in the pool is not a plain file; nothing was touched, look "
+				 "who put it there",
+				 name);
+	if (!fd && st.st_size >= size)
+		return 0;
+	if (!fd)
+		fd = glfs_h_open(p->fs, o, O_RDWR | O_NOFOLLOW);
+	if (!fd)
+		return error_errno(err, errno, "cannot open file %s in the pool", name);
+	if (glfs_ftruncate(fd, size, NULL, NULL) < 0) {
+		int code = errno;
+		glfs_close(fd);
+		return error_errno(err, code, "cannot make file %s in the pool %lld bytes long",
+				   name, (long long)size);
 	}
-	*ret = o;
-	return 0;
+	return file_keep(fd, err);
 }
 
-static int tree_root(struct pool_fs *p, struct tree *t, bool make, glfs_object_t **ret,
+static int make_data(struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size,
 		     struct error *err)
 {
-	glfs_object_t *above = p->root;
-	if (t == &p->info) {
-		int rc = keep_dir(p, p->root, "info", make, &p->info_top, &above, err);
-		if (rc < 0)
-			return rc;
-	}
-	return keep_dir(p, above, PREFIX, make, &t->root, ret, err);
-}
-
-/* The directory in which the volume's entry is, in one of the trees. */
-static int leaf_dir(struct pool_fs *p, struct tree *t, const char *name, bool make,
-		    glfs_object_t **ret, struct error *err)
-{
-	char first[3], second[3];
-	glfs_object_t *root, *dir;
-	volume_hash(name, first, second);
-
-	int rc = tree_root(p, t, make, &root, err);
-	if (rc == 0)
-		rc = keep_dir(p, root, first, make, &t->first[strtoul(first, NULL, 16)], &dir, err);
-	if (rc < 0)
-		return rc;
-	return make ? dir_make(p->fs, dir, second, ret, err)
-		    : dir_open(p->fs, dir, second, ret, err);
-}
-
-/*
- * A kept handle may outlive its directory (someone removed it through a mount): forget them all.
- * They are not closed, since another thread may be using one; this happens next to never.
- */
-static void forget_handles(struct pool_fs *p)
-{
-	pthread_mutex_lock(&p->lock);
-	p->trash = p->info_top = NULL;
-	p->volumes = p->info = (struct tree){ 0 };
-	pthread_mutex_unlock(&p->lock);
-}
-
-/* ---- create ----------------------------------------------------------------------------------- */
-
-static int replace_info(struct pool_fs *p, glfs_object_t *dir, const char *file, const char *text,
-			struct error *err)
-{
-	cleanup_free char *temp = xasprintf("%s.tmp", file);
-	glfs_fd_t *fd;
-	if (glfs_h_unlink(p->fs, dir, temp) < 0 && errno != ENOENT)
-		return error_errno(err, errno, "cannot remove file %s in the pool", temp);
-	int rc = file_make(p->fs, dir, temp, text, &fd, err);
-	if (rc == 0)
-		rc = file_keep(fd, err);
-	if (rc < 0)
-		return rc;
-	if (glfs_h_rename(p->fs, dir, temp, dir, file) < 0)
-		return error_errno(err, errno, "cannot rename file %s in the pool", temp);
-	return 0;
-}
-
-static char *info_text(const char *name, int64_t size)
-{
-	char first[3], second[3];
-	volume_hash(name, first, second);
-	return xasprintf("{\"size\": %lld, \"path_prefix\": \"" PREFIX "/%s/%s\"}", (long long)size,
-			 first, second);
-}
-
-static int make_volume_dir(struct pool_fs *p, const char *name, struct error *err)
-{
 	cleanup_object glfs_object_t *parent = NULL, *dir = NULL;
-	int rc = leaf_dir(p, &p->volumes, name, true, &parent, err);
-	return rc < 0 ? rc : dir_make(p->fs, parent, name, &dir, err);
+	int rc = pool_leaf(p, PART_DATA, kind, name, true, &parent, err);
+	if (rc < 0)
+		return rc;
+	return kind == VOLUME_DIRECTORY ? dir_make(p->fs, parent, name, &dir, err)
+					: grow_file(p, parent, name, size, true, err);
+}
+
+/* The info has at least that size; *ret_size is what it has. A torn one is written anew. */
+static int grow_info(struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size,
+		     int64_t *ret_size, struct error *err)
+{
+	cleanup_json json_t *info = NULL;
+	int rc = info_get(p, kind, name, &info, err);
+	if (rc < 0)
+		return rc;
+	if (jget(info, "size") && !info_ready(info))
+		return error_set(err, EEXIST, "volume %s is in the making, as a copy of %s", name,
+				 jstr(info, "source") ? jstr(info, "source") : "another");
+	*ret_size = jint(info, "size");
+	if (jget(info, "size") && *ret_size >= size)
+		return 0;
+	*ret_size = size;
+	if (jget(info, "size")) {
+		json_object_set_new(info, "size", json_integer(size));
+	} else {
+		json_decref(info);
+		info = info_new(kind, name, size);
+	}
+	return info_put(p, kind, name, info, err);
 }
 
 /*
@@ -136,45 +84,65 @@ static int make_volume_dir(struct pool_fs *p, const char *name, struct error *er
  * file is completed by the retry, and that spares a rename. One that is there is replaced. It
  * comes first and is synced last: then the directory is on disk as well.
  */
-static int create_once(struct pool_fs *p, const char *name, int64_t size, struct error *err)
+static int create_once(struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size,
+		       struct error *err)
 {
-	cleanup_free char *file = xasprintf("%s.json", name), *text = info_text(name, size);
+	cleanup_json json_t *fresh = info_new(kind, name, size);
+	cleanup_free char *file = xasprintf("%s.json", name), *text = json_text(fresh);
 	cleanup_object glfs_object_t *dir = NULL;
 	glfs_fd_t *info = NULL;
 	struct error made = ERROR_INIT;
-	int rc = leaf_dir(p, &p->info, name, true, &dir, err);
+	int rc = pool_leaf(p, PART_INFO, kind, name, true, &dir, err);
 	if (rc < 0)
 		return rc;
 	rc = file_make(p->fs, dir, file, text, &info, &made);
 	if (rc < 0 && rc != -EEXIST)
 		return error_set(err, -rc, "%s", made.message);
-
-	rc = make_volume_dir(p, name, err);
+	if (rc == -EEXIST)
+		rc = grow_info(p, kind, name, size, &size, err);
 	if (rc == 0)
-		return info ? file_keep(info, err) : replace_info(p, dir, file, text, err);
+		rc = make_data(p, kind, name, size, err);
+	if (rc == 0 && info)
+		return file_keep(info, err);
 	if (info)
 		glfs_close(info);
 	return rc;
 }
 
-int pool_fs_create(struct pool_fs *p, const char *name, int64_t size, struct error *err)
+int pool_fs_create(struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size,
+		   struct error *err)
 {
-	int rc = create_once(p, name, size, err);
+	cleanup_name_lock pthread_mutex_t *lock = pool_name_lock(p, kind, name);
+	int rc = create_once(p, kind, name, size, err);
 	if (rc == -ESTALE || rc == -ENOENT) {
-		forget_handles(p);
-		rc = create_once(p, name, size, err);
+		pool_forget(p);
+		rc = create_once(p, kind, name, size, err);
 	}
 	return rc;
+}
+
+int pool_fs_resize(struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size,
+		   struct error *err)
+{
+	cleanup_name_lock pthread_mutex_t *lock = pool_name_lock(p, kind, name);
+	cleanup_object glfs_object_t *parent = NULL;
+	int rc = grow_info(p, kind, name, size, &size, err);
+	if (rc < 0 || kind == VOLUME_DIRECTORY)
+		return rc;
+	/* also where the info was large enough: whoever wrote that may have died before this */
+	rc = pool_leaf(p, PART_DATA, kind, name, false, &parent, err);
+	return rc < 0 ? rc : grow_file(p, parent, name, size, false, err);
 }
 
 /* ---- remove, archive -------------------------------------------------------------------------- */
 
 /* Renames an entry; where it or its directory is missing there is nothing to do (1). */
-static int move_entry(struct pool_fs *p, struct tree *t, const char *name, const char *from,
-		      glfs_object_t *to_dir, const char *to, struct error *err)
+static int move_entry(struct pool_fs *p, enum pool_part part, enum volume_kind kind,
+		      const char *name, const char *from, glfs_object_t *to_dir, const char *to,
+		      struct error *err)
 {
 	cleanup_object glfs_object_t *dir = NULL;
-	int rc = leaf_dir(p, t, name, false, &dir, err);
+	int rc = pool_leaf(p, part, kind, name, false, &dir, err);
 	if (rc == -ENOENT)
 		return 1;
 	if (rc < 0)
@@ -184,53 +152,86 @@ static int move_entry(struct pool_fs *p, struct tree *t, const char *name, const
 	return errno == ENOENT ? 1 : error_errno(err, errno, "cannot move %s in the pool", from);
 }
 
-static int unlink_info(struct pool_fs *p, const char *name, struct error *err)
-{
-	cleanup_object glfs_object_t *dir = NULL;
-	cleanup_free char *file = xasprintf("%s.json", name);
-	int rc = leaf_dir(p, &p->info, name, false, &dir, err);
-	if (rc == -ENOENT)
-		return 0;
-	if (rc < 0)
-		return rc;
-	if (glfs_h_unlink(p->fs, dir, file) < 0 && errno != ENOENT)
-		return error_errno(err, errno, "cannot remove file %s in the pool", file);
-	return 0;
-}
-
-static int remove_once(struct pool_fs *p, const char *name, struct error *err)
+int pool_fs_discard(struct pool_fs *p, enum volume_kind kind, const char *name, struct error *err)
 {
 	char unique[UUID_TEXT_MAX];
 	cleanup_free char *to = xasprintf("%s.%s", name, uuid_text(unique));
 	glfs_object_t *trash;
-	int rc = keep_dir(p, p->root, TRASH, true, &p->trash, &trash, err);
+	int rc = pool_keep_dir(p, p->root, TRASH, true, &p->trash, &trash, err);
 	if (rc == 0)
-		rc = move_entry(p, &p->volumes, name, name, trash, to, err);
-	return rc < 0 ? rc : unlink_info(p, name, err);
+		rc = move_entry(p, PART_DATA, kind, name, name, trash, to, err);
+	return rc < 0 ? rc : 0;
 }
 
-int pool_fs_remove(struct pool_fs *p, const char *name, struct error *err)
+static int remove_once(struct pool_fs *p, enum volume_kind kind, const char *name,
+		       struct error *err)
 {
-	int rc = remove_once(p, name, err);
+	int rc = pool_fs_discard(p, kind, name, err);
+	return rc < 0 ? rc : info_remove(p, kind, name, err);
+}
+
+int pool_fs_remove(struct pool_fs *p, enum volume_kind kind, const char *name, struct error *err)
+{
+	cleanup_name_lock pthread_mutex_t *lock = pool_name_lock(p, kind, name);
+	int rc = remove_once(p, kind, name, err);
 	if (rc == -ESTALE) {
-		forget_handles(p);
-		rc = remove_once(p, name, err);
+		pool_forget(p);
+		rc = remove_once(p, kind, name, err);
 	}
 	return rc;
 }
 
-int pool_fs_archive(struct pool_fs *p, const char *name, struct error *err)
+int pool_fs_archive(struct pool_fs *p, enum volume_kind kind, const char *name, struct error *err)
 {
+	cleanup_name_lock pthread_mutex_t *lock = pool_name_lock(p, kind, name);
 	cleanup_free char *to = xasprintf("archived-%s", name);
 	cleanup_free char *info = xasprintf("%s.json", name),
 			  *info_to = xasprintf("archived-%s.json", name);
-	int rc = move_entry(p, &p->volumes, name, name, NULL, to, err);
+	int rc = move_entry(p, PART_DATA, kind, name, name, NULL, to, err);
 	if (rc >= 0)
-		rc = move_entry(p, &p->info, name, info, NULL, info_to, err);
+		rc = move_entry(p, PART_INFO, kind, name, info, NULL, info_to, err);
 	return rc < 0 ? rc : 0;
 }
 
-/* ---- stat, list ------------------------------------------------------------------------------- */
+/* ---- find, stat, list ------------------------------------------------------------------------- */
+
+/* What is said of a volume or a snapshot: its info file, without what is only for us. */
+static json_t *described(enum volume_kind kind, const char *name, const json_t *info, bool ready)
+{
+	static const char *const more[] = { "source", "sourceKind", "created" };
+	char letter[2] = { (char)kind, 0 };
+	/* a snapshot has its source's kind; its own is known */
+	const char *of = kind == VOLUME_SNAPSHOT ? jstr(info, "sourceKind") : letter;
+	json_t *o = json_pack("{s:s, s:s*, s:I, s:b}", "name", name, "kind", of, "size",
+			      (json_int_t)jint(info, "size"), "ready", ready);
+	for (size_t i = 0; i < ARRAY_SIZE(more); i++) {
+		if (jget(info, more[i]) && !(kind == VOLUME_SNAPSHOT && i == 1))
+			json_object_set(o, more[i], jget(info, more[i]));
+	}
+	return o;
+}
+
+int pool_fs_find(struct pool_fs *p, enum volume_kind kind, const char *name, json_t **ret,
+		 struct error *err)
+{
+	cleanup_json json_t *info = NULL;
+	cleanup_object glfs_object_t *parent = NULL, *o = NULL;
+	struct stat st;
+	int rc = info_get(p, kind, name, &info, err);
+	if (rc < 0)
+		return rc == -ENOENT
+			       ? error_set(err, ENOENT, "there is no %s %s in the pool",
+					   kind == VOLUME_SNAPSHOT ? "snapshot" : "volume", name)
+			       : rc;
+	/* without its data it is one whose making was interrupted */
+	rc = pool_leaf(p, PART_DATA, kind, name, false, &parent, err);
+	if (rc == 0 && !(o = glfs_h_lookupat(p->fs, parent, name, &st, 0)))
+		rc = error_errno(err, errno, "cannot look for %s in the pool", name);
+	if (rc < 0 && rc != -ENOENT)
+		return rc;
+	*ret = described(kind, name, info, o && info_ready(info));
+	return 0;
+}
 
 int pool_fs_stat(struct pool_fs *p, json_t **ret, struct error *err)
 {
@@ -247,6 +248,7 @@ int pool_fs_stat(struct pool_fs *p, json_t **ret, struct error *err)
 struct listing {
 	struct pool_fs *p;
 	json_t *found;
+	enum volume_kind kind;
 	int depth;
 };
 
@@ -275,118 +277,26 @@ static int list_entry(glfs_object_t *dir, const struct dir_entry *e, void *userd
 	cleanup_free char *name = xstrndup(e->name, len - 5);
 	if (file_get(l->p->fs, dir, e->name, &text, err) == 0 && text.data)
 		json_parse(text.data, text.len, &info, NULL);
-	json_array_append_new(l->found, json_pack("{s:s, s:I}", "name", name, "size",
-						  (json_int_t)jint(info, "size")));
+	json_array_append_new(l->found, described(l->kind, name, info, info_ready(info)));
 	buf_done(&text);
 	return 0;
 }
 
-int pool_fs_list(struct pool_fs *p, json_t **ret, struct error *err)
+int pool_fs_list(struct pool_fs *p, bool snapshots, json_t **ret, struct error *err)
 {
-	struct listing l = { .p = p, .found = json_array() };
-	glfs_object_t *root;
-	int rc = tree_root(p, &p->info, false, &root, err);
-	if (rc == 0)
-		rc = dir_each(p->fs, root, list_entry, &l, err);
-	if (rc < 0 && rc != -ENOENT) {
-		json_decref(l.found);
-		return rc;
-	}
-	*ret = l.found;
-	return 0;
-}
-
-/* ---- trash ------------------------------------------------------------------------------------ */
-
-#define PURGE_BATCH 64
-#define PURGE_DEPTH 24
-
-static int purge_dir(struct pool_fs *p, glfs_object_t *trash, glfs_object_t *dir, int depth,
-		     struct error *err);
-
-/*
- * A tree deeper than the limit is moved up into the trash directory and found there in the next
- * round, so that no tree costs more than a fixed amount of memory.
- */
-static int purge_entry(struct pool_fs *p, glfs_object_t *trash, glfs_object_t *dir,
-		       const struct dir_entry *e, int depth, struct error *err)
-{
-	char unique[UUID_TEXT_MAX];
-	cleanup_object glfs_object_t *sub = NULL;
-
-	if (e->is_dir && depth >= PURGE_DEPTH) {
-		if (glfs_h_rename(p->fs, dir, e->name, trash, uuid_text(unique)) < 0)
-			return error_errno(err, errno, "cannot move a deep directory");
-		return 0;
-	}
-	if (e->is_dir) {
-		int rc = dir_open(p->fs, dir, e->name, &sub, err);
+	static const enum volume_kind volumes[] = { VOLUME_DIRECTORY, VOLUME_FILE, VOLUME_BLOCK };
+	cleanup_json json_t *found = json_array();
+	for (size_t i = 0; i < (snapshots ? 1 : ARRAY_SIZE(volumes)); i++) {
+		struct listing l = { .p = p,
+				     .found = found,
+				     .kind = snapshots ? VOLUME_SNAPSHOT : volumes[i] };
+		glfs_object_t *root;
+		int rc = pool_tree(p, PART_INFO, l.kind, false, &root, err);
 		if (rc == 0)
-			rc = purge_dir(p, trash, sub, depth + 1, err);
-		if (rc < 0)
+			rc = dir_each(p->fs, root, list_entry, &l, err);
+		if (rc < 0 && rc != -ENOENT)
 			return rc;
 	}
-	if (glfs_h_unlink(p->fs, dir, e->name) < 0 && errno != ENOENT)
-		return error_errno(err, errno, "cannot delete %s", e->name);
-	return 0;
-}
-
-/* Empties a directory; the number of entries that were in it. */
-static int purge_dir(struct pool_fs *p, glfs_object_t *trash, glfs_object_t *dir, int depth,
-		     struct error *err)
-{
-	struct dir_entry *entries = xcalloc(PURGE_BATCH, sizeof(*entries));
-	int rc = 0, count, total = 0;
-
-	while (rc == 0 && (count = dir_read(p->fs, dir, entries, PURGE_BATCH, err)) != 0) {
-		rc = count < 0 ? count : 0;
-		for (int i = 0; i < count && rc == 0; i++)
-			rc = purge_entry(p, trash, dir, &entries[i], depth, err);
-		total += count;
-	}
-	free(entries);
-	return rc < 0 ? rc : total;
-}
-
-int pool_fs_purge(struct pool_fs *p, struct error *err)
-{
-	glfs_object_t *trash;
-	int rc = keep_dir(p, p->root, TRASH, false, &p->trash, &trash, err);
-	if (rc < 0)
-		return rc == -ENOENT ? 0 : rc;
-	return purge_dir(p, trash, trash, 0, err);
-}
-
-/* ---- open ------------------------------------------------------------------------------------- */
-
-int pool_fs_open(const char *volume, const char *const *hosts, const char *log_path,
-		 struct pool_fs **ret, struct error *err)
-{
-	glfs_t *fs = glfs_new(volume);
-	if (!fs)
-		return error_errno(err, errno, "cannot open pool %s", volume);
-	for (size_t i = 0; hosts[i]; i++)
-		glfs_set_volfile_server(fs, "tcp", hosts[i], GLUSTER_PORT);
-	glfs_set_logging(fs, log_path, LOG_LEVEL_OF_GLUSTER);
-	if (glfs_init(fs) < 0) {
-		int code = errno ? errno : EIO;
-		/* fs is not given back: the process is about to end, and a failed one may hang in glfs_fini */
-		return error_errno(
-			err, code,
-			"cannot connect to pool %s; is its volume started and are its nodes up?",
-			volume);
-	}
-
-	struct stat st;
-	struct pool_fs *p = xcalloc(1, sizeof(*p));
-	p->fs = fs;
-	pthread_mutex_init(&p->lock, NULL);
-	p->root = glfs_h_lookupat(fs, NULL, "/", &st, 0);
-	if (!p->root) {
-		int code = errno;
-		free(p);
-		return error_errno(err, code, "cannot look into pool %s", volume);
-	}
-	*ret = p;
+	*ret = TAKE_PTR(found);
 	return 0;
 }

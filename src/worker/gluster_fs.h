@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "csi/handle.h"
 
 #include <stdint.h>
 
@@ -18,13 +19,20 @@ int pool_fs_open(const char *volume, const char *const *hosts, const char *log_p
 
 /*
  * The info file comes first and goes last, so that whatever a crash leaves behind can be listed,
- * and completed or removed by doing the same again.
+ * and completed or removed by doing the same again. Contracts: worker.h.
  */
-int pool_fs_create(struct pool_fs *p, const char *name, int64_t size, struct error *err);
-int pool_fs_remove(struct pool_fs *p, const char *name, struct error *err);
-int pool_fs_archive(struct pool_fs *p, const char *name, struct error *err);
+int pool_fs_create(struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size,
+		   struct error *err);
+int pool_fs_resize(struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size,
+		   struct error *err);
+int pool_fs_remove(struct pool_fs *p, enum volume_kind kind, const char *name, struct error *err);
+/* Only the data, into the trash; the info stays. */
+int pool_fs_discard(struct pool_fs *p, enum volume_kind kind, const char *name, struct error *err);
+int pool_fs_archive(struct pool_fs *p, enum volume_kind kind, const char *name, struct error *err);
+int pool_fs_find(struct pool_fs *p, enum volume_kind kind, const char *name, json_t **ret,
+		 struct error *err);
 int pool_fs_stat(struct pool_fs *p, json_t **ret, struct error *err);
-int pool_fs_list(struct pool_fs *p, json_t **ret, struct error *err);
+int pool_fs_list(struct pool_fs *p, bool snapshots, json_t **ret, struct error *err);
 
 /* Deletes what is in the trash directory; > 0: there was something. Called by one thread only. */
 int pool_fs_purge(struct pool_fs *p, struct error *err);

@@ -2,9 +2,9 @@
 /*
  * qm-gluster: does what the operator asks in one pool. Requests come as JSON lines on standard
  * input, a socket; answers go back on it in any order, by id. It ends when the socket does.
- *   {"id": 7, "op": "create", "name": "pvc-…", "size": 1073741824}  →  {"id": 7, "rc": 0}
+ *   {"id": 7, "op": "create", "kind": "d", "name": "pvc-…", "size": 1073741824}  →  {"id": 7, "rc": 0}
  *   {"id": 8, "op": "stat"}                                         →  {"id": 8, "rc": 0, "result": {…}}
- *   {"id": 9, "op": "remove", "name": "…"}                          →  {"id": 9, "rc": -5, "error": "…"}
+ *   {"id": 9, "op": "remove", "kind": "f", "name": "…"}                          →  {"id": 9, "rc": -5, "error": "…"}
  * Without a request: {"id": 0, "busy": true} while it empties the trash, {"id": 0, "rc": …} before
  * it gives up because the pool cannot be opened.
  */
@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "worker/gluster_fs.h"
 #include "worker/path.h"
+#include "worker/worker.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -65,32 +66,63 @@ static void answer(json_t *reply)
 	json_decref(reply);
 }
 
-static int run(const json_t *request, json_t **result, struct error *err)
+/* The trash has something in it. */
+static void wake_purge(void)
 {
-	const char *op = jstr(request, "op"), *name = jstr(request, "name");
-
-	if (streq(op, "stat"))
-		return pool_fs_stat(state.fs, result, err);
-	if (streq(op, "list"))
-		return pool_fs_list(state.fs, result, err);
-	if (!name || !volume_name_ok(name))
-		return error_set(
-			err, EINVAL,
-			"\"%.40s\" is not a volume's name: only a-z, 0-9 and - may be in it",
-			name ? name : "");
-	if (streq(op, "create"))
-		return pool_fs_create(state.fs, name, jint(request, "size"), err);
-	if (streq(op, "archive"))
-		return pool_fs_archive(state.fs, name, err);
-	if (!streq(op, "remove"))
-		return error_set(err, EOPNOTSUPP, "unknown operation \"%.40s\"", op ? op : "");
-
-	int rc = pool_fs_remove(state.fs, name, err);
 	pthread_mutex_lock(&state.lock);
 	state.purge = true;
 	pthread_cond_signal(&state.trash);
 	pthread_mutex_unlock(&state.lock);
-	return rc;
+}
+
+/* Kind and name, checked again here: they become parts of paths. */
+static int volume_of(const json_t *o, enum volume_kind *kind, const char **name, struct error *err)
+{
+	const char *letter = jstr(o, "kind");
+	*name = jstr(o, "name");
+	*kind = letter ? (enum volume_kind)letter[0] : 0;
+	if (!*name || !volume_name_ok(*name) || !volume_prefix(*kind))
+		return error_set(
+			err, EINVAL,
+			"\"%.40s\" is not a volume's name: only a-z, 0-9 and - may be in it",
+			*name ? *name : "");
+	return 0;
+}
+
+static int run_on(const char *op, const json_t *request, json_t **result, struct error *err)
+{
+	enum volume_kind kind;
+	const char *name;
+	int64_t size = jint(request, "size");
+	int rc = volume_of(request, &kind, &name, err);
+	if (rc < 0)
+		return rc;
+	if (streq(op, "remove")) {
+		rc = pool_fs_remove(state.fs, kind, name, err);
+		wake_purge();
+		return rc;
+	}
+	if (streq(op, "find"))
+		return pool_fs_find(state.fs, kind, name, result, err);
+	if (kind == VOLUME_SNAPSHOT)
+		return error_set(err, EOPNOTSUPP, "a snapshot cannot be changed");
+	if (streq(op, "create"))
+		return pool_fs_create(state.fs, kind, name, size, err);
+	if (streq(op, "resize"))
+		return pool_fs_resize(state.fs, kind, name, size, err);
+	if (streq(op, "archive"))
+		return pool_fs_archive(state.fs, kind, name, err);
+	return error_set(err, EOPNOTSUPP, "unknown operation \"%.40s\"", op);
+}
+
+static int run(const json_t *request, json_t **result, struct error *err)
+{
+	const char *op = jstr(request, "op") ? jstr(request, "op") : "";
+	if (streq(op, "stat"))
+		return pool_fs_stat(state.fs, result, err);
+	if (streq(op, "list") || streq(op, "snapshots"))
+		return pool_fs_list(state.fs, streq(op, "snapshots"), result, err);
+	return run_on(op, request, result, err);
 }
 
 static void *work(void *arg)
@@ -128,8 +160,8 @@ static void purge_trash(void)
 		int rc = pool_fs_purge(state.fs, &err);
 		if (rc >= 0)
 			return;
-		log_warn("the trash was not emptied: %s; tried again in %d s",
-			 error_text(&err, rc), delay_s);
+		log_warn("the trash was not emptied: %s; tried again in %d s", error_text(&err, rc),
+			 delay_s);
 		sleep((unsigned)delay_s);
 	}
 	log_warn("the trash was not emptied: the next removal tries again");

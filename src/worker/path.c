@@ -21,6 +21,22 @@ void volume_hash(const char *name, char first[static 3], char second[static 3])
 	snprintf(second, 3, "%02llx", hash >> 48 & 0xff);
 }
 
+const char *volume_prefix(enum volume_kind kind)
+{
+	switch (kind) {
+	case VOLUME_DIRECTORY:
+		return "subvol";
+	case VOLUME_FILE:
+		return "virtblock";
+	case VOLUME_BLOCK:
+		return "rawblock";
+	case VOLUME_SNAPSHOT:
+		return "snap";
+	default:
+		return NULL;
+	}
+}
+
 char *volume_path(const char *prefix, const char *name)
 {
 	char first[3], second[3];

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "csi/handle.h"
 
 #include <stdint.h>
 
@@ -26,21 +27,64 @@ struct workers_options {
 	int deadline_ms; /* of a call; 0: 30000 */
 };
 
-/* Replaceable in the simulation. All are idempotent. name is the PV's name, [a-z0-9-] only. */
+/* A volume in its pool; name is [a-z0-9-] only. VOLUME_WHOLE is not a worker's: -EOPNOTSUPP. */
+struct worker_volume {
+	enum volume_kind kind;
+	const char *name;
+};
+
+/*
+ * Replaceable in the simulation. All are idempotent. What is said of a volume is an object
+ * {"name", "kind": "d"|"f"|"b", "size", "ready", and of a copy "source", "sourceKind"}; of a snapshot
+ * {"name", "source", "kind": its source's, "size", "created": RFC 3339, "ready"}.
+ */
 struct worker_ops {
-	/* Directory subvol/<h>/<h>/name and its info file with the size; exists already: fine, size updated. */
-	int (*create)(struct workers *w, const struct worker_pool *pool, const char *name,
-		      int64_t size, struct error *err);
-	/* Renamed into the trash directory at once, purged in the background; missing: fine. */
-	int (*remove)(struct workers *w, const struct worker_pool *pool, const char *name,
-		      struct error *err);
+	/*
+	 * A directory below subvol/, or a sparse file of that size below virtblock/ or rawblock/ (mode 0600), and its
+	 * info file. Exists already: fine, and grown to the size where that is larger. -EEXIST: it is a copy
+	 * that is still in the making.
+	 */
+	int (*create)(struct workers *w, const struct worker_pool *pool,
+		      const struct worker_volume *v, int64_t size, struct error *err);
+	/* Grows it; smaller than it is: nothing changes. -ENOENT: missing; -EEXIST: still in the making. */
+	int (*resize)(struct workers *w, const struct worker_pool *pool,
+		      const struct worker_volume *v, int64_t size, struct error *err);
+	/* Renamed into the trash directory at once, purged in the background; missing: fine. Stops its copying. */
+	int (*remove)(struct workers *w, const struct worker_pool *pool,
+		      const struct worker_volume *v, struct error *err);
 	/* Renamed to archived-name beside it, kept for ever; missing: fine. */
-	int (*archive)(struct workers *w, const struct worker_pool *pool, const char *name,
-		       struct error *err);
+	int (*archive)(struct workers *w, const struct worker_pool *pool,
+		       const struct worker_volume *v, struct error *err);
+	/* What is said of it, new reference; -ENOENT: missing. */
+	int (*find)(struct workers *w, const struct worker_pool *pool,
+		    const struct worker_volume *v, json_t **ret, struct error *err);
+
+	/*
+	 * A new volume with the content of a snapshot (VOLUME_SNAPSHOT), or of a volume, of the same pool. 0: it is complete
+	 * and on disk; 1: under way, ask again. Whoever asks keeps it going: what was interrupted goes on with the
+	 * next call. size: at least the source's. A copy that failed says why, once, and is tried again by
+	 * the call after that. -ENOENT: no such source; -EEXIST: the volume is there and not a copy of that;
+	 * -EINVAL: a source of another kind, or larger; -EBUSY: a file was written to while it was copied, each time
+	 * that it was tried, so there is no moment that the copy would be of: its writer has to stop or to be frozen.
+	 * A directory is not copied at one moment: what is written meanwhile is in the copy or is not, file by file.
+	 */
+	int (*copy)(struct workers *w, const struct worker_pool *pool,
+		    const struct worker_volume *v, int64_t size, const struct worker_volume *from,
+		    struct error *err);
+	/* A copy below snap/, in the same way; *ret, where it is 0 or 1: what is said of it, new reference. */
+	int (*snapshot)(struct workers *w, const struct worker_pool *pool,
+			const struct worker_volume *from, const char *name, json_t **ret,
+			struct error *err);
+	int (*snapshot_remove)(struct workers *w, const struct worker_pool *pool, const char *name,
+			       struct error *err); /* missing: fine */
+	/* All of them, complete or not; new reference. */
+	int (*snapshots)(struct workers *w, const struct worker_pool *pool, json_t **ret,
+			 struct error *err);
+
 	/* {"capacityBytes", "usedBytes", "freeBytes"} of the pool; new reference. */
 	int (*stat)(struct workers *w, const struct worker_pool *pool, json_t **ret,
 		    struct error *err);
-	/* Names and sizes of the volumes that have an info file: [{"name","size"}]; new reference. */
+	/* The volumes that have an info file; new reference. */
 	int (*list)(struct workers *w, const struct worker_pool *pool, json_t **ret,
 		    struct error *err);
 	void (*free)(struct workers *w);
@@ -52,5 +96,7 @@ struct workers {
 
 int workers_start(const struct workers_options *options, struct workers **ret, struct error *err);
 
+/* "subvol", "virtblock", "rawblock", "snap"; NULL for what has no place of its own in a pool. */
+const char *volume_prefix(enum volume_kind kind);
 /* "subvol/46/fc/pvc-…": where a volume of that name lives below the pool's root; caller frees. */
 char *volume_path(const char *prefix, const char *name);

@@ -253,9 +253,9 @@ static int call_worker(struct workers *base, const struct worker_pool *pool, jso
 	json_decref(request);
 	if (rc >= 0 && ret) {
 		*ret = json_incref(jget(c.reply, "result"));
-		rc = *ret ? 0
-			  : error_set(err, EPROTO, "the worker of pool %s gave no result",
-				      pool->name);
+		if (!*ret)
+			rc = error_set(err, EPROTO, "the worker of pool %s gave no result",
+				       pool->name);
 	}
 	json_decref(c.reply);
 	return rc;
@@ -373,35 +373,97 @@ static void *read_answers(void *arg)
 
 /* ---- operations ----------------------------------------------------------------------------------- */
 
-static int named(struct workers *w, const struct worker_pool *pool, const char *op,
-		 const char *name, int64_t size, struct error *err)
+static int check_volume(const struct worker_volume *v, struct error *err)
 {
-	if (!volume_name_ok(name))
+	if (!volume_name_ok(v->name))
 		return error_set(
 			err, EINVAL,
-			"\"%.60s\" is not a volume's name: only a-z, 0-9 and - may be in it", name);
-	return call_worker(
-		w, pool,
-		json_pack("{s:s, s:s, s:I}", "op", op, "name", name, "size", (json_int_t)size),
-		NULL, err);
+			"\"%.60s\" is not a volume's name: only a-z, 0-9 and - may be in it",
+			v->name);
+	if (!volume_prefix(v->kind))
+		return error_set(err, EOPNOTSUPP, "%s is not a volume inside a pool", v->name);
+	return 0;
 }
 
-static int op_create(struct workers *w, const struct worker_pool *pool, const char *name,
-		     int64_t size, struct error *err)
+static json_t *volume_json(const struct worker_volume *v)
 {
-	return named(w, pool, "create", name, size, err);
+	char kind[2] = { (char)v->kind, 0 };
+	return json_pack("{s:s, s:s}", "name", v->name, "kind", kind);
 }
 
-static int op_remove(struct workers *w, const struct worker_pool *pool, const char *name,
-		     struct error *err)
+/* A request about one volume, and where there is one about its source. */
+static int about(struct workers *w, const struct worker_pool *pool, const char *op,
+		 const struct worker_volume *v, int64_t size, const struct worker_volume *from,
+		 json_t **ret, struct error *err)
 {
-	return named(w, pool, "remove", name, 0, err);
+	int rc = check_volume(v, err);
+	if (rc == 0 && from)
+		rc = check_volume(from, err);
+	if (rc < 0)
+		return rc;
+	json_t *request = volume_json(v);
+	json_object_set_new(request, "op", json_string(op));
+	json_object_set_new(request, "size", json_integer(size));
+	if (from)
+		json_object_set_new(request, "from", volume_json(from));
+	return call_worker(w, pool, request, ret, err);
 }
 
-static int op_archive(struct workers *w, const struct worker_pool *pool, const char *name,
-		      struct error *err)
+static int op_create(struct workers *w, const struct worker_pool *pool,
+		     const struct worker_volume *v, int64_t size, struct error *err)
 {
-	return named(w, pool, "archive", name, 0, err);
+	return about(w, pool, "create", v, size, NULL, NULL, err);
+}
+
+static int op_resize(struct workers *w, const struct worker_pool *pool,
+		     const struct worker_volume *v, int64_t size, struct error *err)
+{
+	return about(w, pool, "resize", v, size, NULL, NULL, err);
+}
+
+static int op_remove(struct workers *w, const struct worker_pool *pool,
+		     const struct worker_volume *v, struct error *err)
+{
+	return about(w, pool, "remove", v, 0, NULL, NULL, err);
+}
+
+static int op_archive(struct workers *w, const struct worker_pool *pool,
+		      const struct worker_volume *v, struct error *err)
+{
+	return about(w, pool, "archive", v, 0, NULL, NULL, err);
+}
+
+static int op_find(struct workers *w, const struct worker_pool *pool, const struct worker_volume *v,
+		   json_t **ret, struct error *err)
+{
+	return about(w, pool, "find", v, 0, NULL, ret, err);
+}
+
+static int op_copy(struct workers *w, const struct worker_pool *pool, const struct worker_volume *v,
+		   int64_t size, const struct worker_volume *from, struct error *err)
+{
+	return about(w, pool, "copy", v, size, from, NULL, err);
+}
+
+static int op_snapshot(struct workers *w, const struct worker_pool *pool,
+		       const struct worker_volume *from, const char *name, json_t **ret,
+		       struct error *err)
+{
+	struct worker_volume v = { VOLUME_SNAPSHOT, name };
+	return about(w, pool, "copy", &v, 0, from, ret, err);
+}
+
+static int op_snapshot_remove(struct workers *w, const struct worker_pool *pool, const char *name,
+			      struct error *err)
+{
+	struct worker_volume v = { VOLUME_SNAPSHOT, name };
+	return about(w, pool, "remove", &v, 0, NULL, NULL, err);
+}
+
+static int op_snapshots(struct workers *w, const struct worker_pool *pool, json_t **ret,
+			struct error *err)
+{
+	return call_worker(w, pool, json_pack("{s:s}", "op", "snapshots"), ret, err);
 }
 
 static int op_stat(struct workers *w, const struct worker_pool *pool, json_t **ret,
@@ -439,8 +501,14 @@ static void op_free(struct workers *base)
 
 static const struct worker_ops ops = {
 	.create = op_create,
+	.resize = op_resize,
 	.remove = op_remove,
 	.archive = op_archive,
+	.find = op_find,
+	.copy = op_copy,
+	.snapshot = op_snapshot,
+	.snapshot_remove = op_snapshot_remove,
+	.snapshots = op_snapshots,
 	.stat = op_stat,
 	.list = op_list,
 	.free = op_free,

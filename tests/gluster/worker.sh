@@ -36,9 +36,9 @@ out=$(printf '%s\n' "create a $PV 1048576" "create a $PV 2097152" "list a" "stat
 is "$(grep -c 'rc 0' <<<"$out")" 4 "create, create again, list, stat"
 for i in 1 2 3; do [ -d "$(brick $i a)/subvol/46/fc/$PV" ] || false; done
 ok "the directory is where Kadalu has it, on every brick"
-is "$(cat "$(brick 2 a)/info/subvol/46/fc/$PV.json")" '{"size": 2097152, "path_prefix": "subvol/46/fc"}' "the info file has the new size"
+is "$(cat "$(brick 2 a)/info/subvol/46/fc/$PV.json")" '{"size":2097152,"path_prefix":"subvol/46/fc","kind":"d"}' "the info file has the new size"
 is "$(stat -c %a "$(brick 1 a)/subvol/46/fc/$PV")" 755 "mode 755"
-grep -q "\"name\":\"$PV\",\"size\":2097152" <<<"$(tr -d ' ' <<<"$out")"
+grep -q "\"name\":\"$PV\",\"kind\":\"d\",\"size\":2097152,\"ready\":true" <<<"$out"
 ok "list names it"
 [ ! -e "$(brick 1 a)/stat.db" ]
 ok "no stat.db"
@@ -100,7 +100,7 @@ for i in 1 2 3 4 5 6; do
 	out=$(driver <<<"create a pvc-kill-$i 77")
 	grep -q "rc 0" <<<"$out" || { fail=1; echo "# $out"; }
 	info=$(find "$(brick 1 a)/info" -name "pvc-kill-$i.json")
-	grep -q '"size": 77' "$info" || fail=1
+	grep -q '"size":77' "$info" || fail=1
 	[ "$(find "$(brick 1 a)/subvol" -name "pvc-kill-$i" -type d | wc -l)" = 1 ] || fail=1
 done
 [ $fail = 0 ]

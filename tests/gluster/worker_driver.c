@@ -3,7 +3,8 @@
  * Drives the operator's side of qm-gluster by hand, for tests/gluster/worker.sh:
  *   worker-driver PROGRAM LOG_DIR MAX IDLE_MS HOST… < script
  * A line of the script is one of
- *   create|remove|archive|stat|list POOL [NAME [SIZE]]    prints "OP POOL NAME: rc N, M ms, message"
+ *   create|resize|remove|archive|find|copy|snapshot|snapshots|stat|list POOL [NAME [SIZE [FROM]]]
+ *                                                         prints "OP POOL NAME: rc N, M ms, message"
  *   bg LINE                                               the same in a thread
  *   join                                                  waits for all threads
  *   sleep MS
@@ -27,32 +28,53 @@ static int64_t now(void)
 	return clock_mono_ms(&clock_real);
 }
 
-static int run(const char *op, const char *pool, const char *name, int64_t size, json_t **result,
-	       struct error *err)
+/* "name", or "f:name" where it is not a directory. */
+static struct worker_volume volume_of(const char *text)
 {
+	if (text[0] && text[1] == ':')
+		return (struct worker_volume){ (enum volume_kind)text[0], text + 2 };
+	return (struct worker_volume){ VOLUME_DIRECTORY, text };
+}
+
+static int run(const char *op, const char *pool, const char *name, int64_t size, const char *from,
+	       json_t **result, struct error *err)
+{
+	const struct worker_ops *ops = workers->ops;
 	struct worker_pool p = { .name = pool, .hosts = hosts };
+	struct worker_volume v = volume_of(name), source = volume_of(from);
 	if (streq(op, "create"))
-		return workers->ops->create(workers, &p, name, size, err);
+		return ops->create(workers, &p, &v, size, err);
+	if (streq(op, "resize"))
+		return ops->resize(workers, &p, &v, size, err);
 	if (streq(op, "remove"))
-		return workers->ops->remove(workers, &p, name, err);
+		return v.kind == VOLUME_SNAPSHOT ? ops->snapshot_remove(workers, &p, v.name, err)
+						 : ops->remove(workers, &p, &v, err);
 	if (streq(op, "archive"))
-		return workers->ops->archive(workers, &p, name, err);
+		return ops->archive(workers, &p, &v, err);
+	if (streq(op, "find"))
+		return ops->find(workers, &p, &v, result, err);
+	if (streq(op, "copy"))
+		return ops->copy(workers, &p, &v, size, &source, err);
+	if (streq(op, "snapshot"))
+		return ops->snapshot(workers, &p, &source, v.name, result, err);
+	if (streq(op, "snapshots"))
+		return ops->snapshots(workers, &p, result, err);
 	if (streq(op, "stat"))
-		return workers->ops->stat(workers, &p, result, err);
-	return workers->ops->list(workers, &p, result, err);
+		return ops->stat(workers, &p, result, err);
+	return ops->list(workers, &p, result, err);
 }
 
 static void *run_line(void *arg)
 {
 	cleanup_free char *line = arg;
-	char op[16] = "", pool[64] = "", name[200] = "-";
+	char op[16] = "", pool[64] = "", name[200] = "-", from[200] = "-";
 	long long size = 0;
 	struct error err = ERROR_INIT;
 	cleanup_json json_t *result = NULL;
 
-	sscanf(line, "%15s %63s %199s %lld", op, pool, name, &size);
+	sscanf(line, "%15s %63s %199s %lld %199s", op, pool, name, &size, from);
 	int64_t start = now();
-	int rc = run(op, pool, name, size, &result, &err);
+	int rc = run(op, pool, name, size, from, &result, &err);
 	cleanup_free char *text = result ? json_text(result) : NULL;
 	printf("%s %s %s: rc %d, %d ms, %s\n", op, pool, name, rc, (int)(now() - start),
 	       text ? text : err.message);
@@ -76,7 +98,7 @@ static void *bench_thread(void *arg)
 		struct error err = ERROR_INIT;
 		cleanup_free char *name = xasprintf("pvc-bench-%d-%d", (int)getpid(), i);
 		int64_t start = now();
-		if (run("create", bench.pool, name, 1 << 20, NULL, &err) < 0) {
+		if (run("create", bench.pool, name, 1 << 20, "-", NULL, &err) < 0) {
 			__atomic_fetch_add(&bench.failed, 1, __ATOMIC_RELAXED);
 			printf("# %s\n", err.message);
 		}

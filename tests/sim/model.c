@@ -265,62 +265,222 @@ static void changed_without_some(struct model_volume *v)
 	}
 }
 
-static int workers_create(struct workers *w, const struct worker_pool *pool, const char *name,
-			  int64_t size, struct error *err)
+static void volume_key(const struct worker_volume *v, char key[static 200])
 {
-	struct model_workers *mw = workers_of(w);
-	struct model_volume *v;
-	enum fault fault;
-	char what[100];
-	int rc;
-
-	snprintf(what, sizeof(what), "make directory %s", name);
-	rc = call_begin(mw->proc, true, what, &fault, err);
-	if (rc < 0)
-		return rc;
-	rc = reach(mw, pool, &v, err);
-	if (rc == 0) {
-		sim_trace(mw->proc->sim, "%-12s makes %s in %s", mw->proc->name, name, v->name);
-		json_object_set_new(v->dirs, name, json_integer(size));
-		changed_without_some(v);
-	}
-	return call_end(mw->proc, fault, rc, err);
+	if (v->kind == VOLUME_DIRECTORY)
+		snprintf(key, 200, "%s", v->name);
+	else
+		snprintf(key, 200, "%c.%s", (char)v->kind, v->name);
 }
 
-static int take_out(struct workers *w, const struct worker_pool *pool, const char *name, bool keep,
-		    struct error *err)
+/* Begins a call that reaches the pool; in the end call_end is told what came of it. */
+static int enter(struct workers *w, const struct worker_pool *pool, bool writes, const char *op,
+		 const char *name, struct model_volume **ret, enum fault *fault, struct error *err)
 {
 	struct model_workers *mw = workers_of(w);
-	struct model_volume *v;
-	enum fault fault;
-	char what[100];
+	char what[200];
 	int rc;
 
-	snprintf(what, sizeof(what), "remove directory %s", name);
-	rc = call_begin(mw->proc, true, what, &fault, err);
+	snprintf(what, sizeof(what), "%s%s%s", op, *name ? " " : "", name);
+	rc = call_begin(mw->proc, writes, what, fault, err);
 	if (rc < 0)
 		return rc;
-	rc = reach(mw, pool, &v, err);
-	if (rc == 0 && json_object_get(v->dirs, name)) {
-		sim_trace(mw->proc->sim, "%-12s removes %s from %s", mw->proc->name, name, v->name);
+	rc = reach(mw, pool, ret, err);
+	if (rc < 0)
+		return call_end(mw->proc, *fault, rc, err);
+	if (writes)
+		sim_trace(mw->proc->sim, "%-12s %s in %s", mw->proc->name, what, (*ret)->name);
+	return 0;
+}
+
+static int leave(struct workers *w, enum fault fault, int rc, struct error *err)
+{
+	return call_end(workers_of(w)->proc, fault, rc, err);
+}
+
+static void grow(struct model_volume *v, const char *key, int64_t size)
+{
+	if (json_integer_value(json_object_get(v->dirs, key)) < size)
+		json_object_set_new(v->dirs, key, json_integer(size));
+	changed_without_some(v);
+}
+
+static int workers_create(struct workers *w, const struct worker_pool *pool,
+			  const struct worker_volume *volume, int64_t size, struct error *err)
+{
+	struct model_volume *v;
+	enum fault fault;
+	char key[200];
+	int rc = enter(w, pool, true, "make directory", volume->name, &v, &fault, err);
+
+	if (rc < 0)
+		return rc;
+	volume_key(volume, key);
+	if (json_is_false(jget(v->copies, key, "ready")))
+		rc = error_set(err, EEXIST, "volume %s is in the making", volume->name);
+	else
+		grow(v, key, size);
+	return leave(w, fault, rc, err);
+}
+
+static int workers_resize(struct workers *w, const struct worker_pool *pool,
+			  const struct worker_volume *volume, int64_t size, struct error *err)
+{
+	struct model_volume *v;
+	enum fault fault;
+	char key[200];
+	int rc = enter(w, pool, true, "resize", volume->name, &v, &fault, err);
+
+	if (rc < 0)
+		return rc;
+	volume_key(volume, key);
+	if (json_object_get(v->dirs, key))
+		grow(v, key, size);
+	else
+		rc = error_set(err, ENOENT, "there is no volume %s", volume->name);
+	return leave(w, fault, rc, err);
+}
+
+static int take_out(struct workers *w, const struct worker_pool *pool,
+		    const struct worker_volume *volume, bool keep, struct error *err)
+{
+	struct model_volume *v;
+	enum fault fault;
+	char key[200];
+	int rc = enter(w, pool, true, "remove directory", volume->name, &v, &fault, err);
+
+	if (rc < 0)
+		return rc;
+	volume_key(volume, key);
+	json_object_del(v->copies, key);
+	if (json_object_get(v->dirs, key)) {
 		if (keep)
-			json_object_set(v->archived, name, json_object_get(v->dirs, name));
-		json_object_del(v->dirs, name);
+			json_object_set(v->archived, key, json_object_get(v->dirs, key));
+		json_object_del(v->dirs, key);
 		changed_without_some(v);
 	}
-	return call_end(mw->proc, fault, rc, err);
+	return leave(w, fault, rc, err);
 }
 
-static int workers_remove(struct workers *w, const struct worker_pool *pool, const char *name,
-			  struct error *err)
+static int workers_remove(struct workers *w, const struct worker_pool *pool,
+			  const struct worker_volume *volume, struct error *err)
 {
-	return take_out(w, pool, name, false, err);
+	return take_out(w, pool, volume, false, err);
 }
 
-static int workers_archive(struct workers *w, const struct worker_pool *pool, const char *name,
-			   struct error *err)
+static int workers_archive(struct workers *w, const struct worker_pool *pool,
+			   const struct worker_volume *volume, struct error *err)
 {
-	return take_out(w, pool, name, true, err);
+	return take_out(w, pool, volume, true, err);
+}
+
+static json_t *described(const struct model_volume *v, const char *key)
+{
+	bool lettered = key[1] == '.';
+	char kind[2] = { lettered ? key[0] : 'd', 0 };
+	json_t *o = json_pack("{ss ss sO sb}", "name", lettered ? key + 2 : key, "kind", kind,
+			      "size", json_object_get(v->dirs, key), "ready", 1);
+
+	json_object_update(o, json_object_get(v->copies, key));
+	return o;
+}
+
+static int workers_find(struct workers *w, const struct worker_pool *pool,
+			const struct worker_volume *volume, json_t **ret, struct error *err)
+{
+	cleanup_json json_t *found = NULL;
+	struct model_volume *v;
+	enum fault fault;
+	char key[200];
+	int rc = enter(w, pool, false, "find", volume->name, &v, &fault, err);
+
+	if (rc < 0)
+		return rc;
+	volume_key(volume, key);
+	if (json_object_get(v->dirs, key))
+		found = described(v, key);
+	else
+		rc = error_set(err, ENOENT, "there is no volume %s", volume->name);
+	rc = leave(w, fault, rc, err);
+	if (rc == 0)
+		*ret = TAKE_PTR(found);
+	return rc;
+}
+
+/* The first call begins it, the next finds it complete. */
+static int copy(struct model_volume *v, const struct worker_volume *volume, int64_t size,
+		const struct worker_volume *from, struct error *err)
+{
+	char key[200], source[200], kind[2] = { (char)from->kind, 0 };
+	const json_t *there;
+
+	volume_key(volume, key);
+	volume_key(from, source);
+	there = jget(v->copies, key);
+	if (there) {
+		if (!streq(jstr(there, "source"), from->name) ||
+		    !streq(jstr(there, "sourceKind"), kind))
+			return error_set(err, EEXIST, "%s is a copy of another", volume->name);
+		jset(v->copies, json_true(), key, "ready");
+		return 0;
+	}
+	if (!json_object_get(v->dirs, source) || json_is_false(jget(v->copies, source, "ready")))
+		return error_set(err, ENOENT, "there is no %s to copy", from->name);
+	if (json_object_get(v->dirs, key))
+		return error_set(err, EEXIST, "volume %s is there already", volume->name);
+	grow(v, key, size ? size : json_integer_value(json_object_get(v->dirs, source)));
+	jset(v->copies,
+	     json_pack("{ss ss sb}", "source", from->name, "sourceKind", kind, "ready", 0), key);
+	return 1;
+}
+
+static int workers_copy(struct workers *w, const struct worker_pool *pool,
+			const struct worker_volume *volume, int64_t size,
+			const struct worker_volume *from, struct error *err)
+{
+	struct model_volume *v;
+	enum fault fault;
+	int rc = enter(w, pool, true, "copy", volume->name, &v, &fault, err);
+
+	return rc < 0 ? rc : leave(w, fault, copy(v, volume, size, from, err), err);
+}
+
+static json_t *snapshot_described(const struct model_volume *v, const char *key)
+{
+	json_t *o = described(v, key);
+
+	json_object_set(o, "kind", json_object_get(o, "sourceKind"));
+	json_object_set_new(o, "created", json_string("2026-01-01T00:00:00Z"));
+	return o;
+}
+
+static int workers_snapshot(struct workers *w, const struct worker_pool *pool,
+			    const struct worker_volume *from, const char *name, json_t **ret,
+			    struct error *err)
+{
+	const struct worker_volume volume = { VOLUME_SNAPSHOT, name };
+	cleanup_json json_t *found = NULL;
+	struct model_volume *v;
+	enum fault fault;
+	char key[200];
+	int rc = enter(w, pool, true, "snapshot", name, &v, &fault, err);
+
+	if (rc < 0)
+		return rc;
+	rc = copy(v, &volume, 0, from, err);
+	volume_key(&volume, key);
+	if (rc >= 0)
+		found = snapshot_described(v, key);
+	rc = leave(w, fault, rc, err);
+	if (rc >= 0)
+		*ret = TAKE_PTR(found);
+	return rc;
+}
+
+static int workers_snapshot_remove(struct workers *w, const struct worker_pool *pool,
+				   const char *name, struct error *err)
+{
+	return take_out(w, pool, &(struct worker_volume){ VOLUME_SNAPSHOT, name }, false, err);
 }
 
 static int64_t volume_capacity(const struct model_volume *v)
@@ -339,15 +499,13 @@ static int64_t volume_capacity(const struct model_volume *v)
 static int workers_stat(struct workers *w, const struct worker_pool *pool, json_t **ret,
 			struct error *err)
 {
-	struct model_workers *mw = workers_of(w);
 	struct model_volume *v;
 	enum fault fault;
-	int rc = call_begin(mw->proc, false, "stat", &fault, err);
+	int rc = enter(w, pool, false, "stat", "", &v, &fault, err);
 
 	if (rc < 0)
 		return rc;
-	rc = reach(mw, pool, &v, err);
-	rc = call_end(mw->proc, fault, rc, err);
+	rc = leave(w, fault, rc, err);
 	if (rc == 0)
 		*ret = json_pack("{sI sI sI}", "capacityBytes", (json_int_t)volume_capacity(v),
 				 "usedBytes", (json_int_t)0, "freeBytes",
@@ -355,29 +513,39 @@ static int workers_stat(struct workers *w, const struct worker_pool *pool, json_
 	return rc;
 }
 
-static int workers_list(struct workers *w, const struct worker_pool *pool, json_t **ret,
-			struct error *err)
+static int list(struct workers *w, const struct worker_pool *pool, bool snapshots, json_t **ret,
+		struct error *err)
 {
-	struct model_workers *mw = workers_of(w);
-	cleanup_json json_t *list = json_array();
+	cleanup_json json_t *found = json_array();
 	struct model_volume *v;
 	enum fault fault;
-	const char *name;
+	const char *key;
 	json_t *size;
-	int rc = call_begin(mw->proc, false, "list", &fault, err);
+	int rc = enter(w, pool, false, snapshots ? "snapshots" : "list", "", &v, &fault, err);
 
 	if (rc < 0)
 		return rc;
-	rc = reach(mw, pool, &v, err);
-	if (rc == 0) {
-		json_object_foreach (v->dirs, name, size)
-			json_array_append_new(list,
-					      json_pack("{ss sO}", "name", name, "size", size));
+	json_object_foreach (v->dirs, key, size) {
+		if (str_has_prefix(key, "s.") == snapshots)
+			json_array_append_new(found, snapshots ? snapshot_described(v, key)
+							       : described(v, key));
 	}
-	rc = call_end(mw->proc, fault, rc, err);
+	rc = leave(w, fault, rc, err);
 	if (rc == 0)
-		*ret = TAKE_PTR(list);
+		*ret = TAKE_PTR(found);
 	return rc;
+}
+
+static int workers_list(struct workers *w, const struct worker_pool *pool, json_t **ret,
+			struct error *err)
+{
+	return list(w, pool, false, ret, err);
+}
+
+static int workers_snapshots(struct workers *w, const struct worker_pool *pool, json_t **ret,
+			     struct error *err)
+{
+	return list(w, pool, true, ret, err);
 }
 
 static void workers_free(struct workers *w)
@@ -386,8 +554,18 @@ static void workers_free(struct workers *w)
 
 void model_workers_init(struct model_workers *w, struct model *m, struct proc *proc)
 {
-	static const struct worker_ops ops = { workers_create, workers_remove, workers_archive,
-					       workers_stat,   workers_list,   workers_free };
+	static const struct worker_ops ops = { .create = workers_create,
+					       .resize = workers_resize,
+					       .remove = workers_remove,
+					       .archive = workers_archive,
+					       .find = workers_find,
+					       .copy = workers_copy,
+					       .snapshot = workers_snapshot,
+					       .snapshot_remove = workers_snapshot_remove,
+					       .snapshots = workers_snapshots,
+					       .stat = workers_stat,
+					       .list = workers_list,
+					       .free = workers_free };
 
 	*w = (struct model_workers){ .workers = { &ops }, .model = m, .proc = proc };
 }

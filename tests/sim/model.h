@@ -57,7 +57,8 @@ struct model_volume {
 	struct model_brick bricks[MODEL_BRICKS];
 	size_t brick_count;
 	json_t *options;
-	json_t *dirs;            /* volumes of claims: name to size */
+	json_t *dirs;            /* volumes: name to size; "f.name", "b.name" where it is not a directory */
+	json_t *copies;          /* those that are copies, and snapshots ("s.name"): what is said of them */
 	json_t *archived;
 	int64_t healed_ms;
 };

@@ -411,6 +411,7 @@ static int step_create(struct model_node *n, const struct volume_step *s, struct
 		 (unsigned)prng_next(&m->world->ids));
 	made.options = json_object();
 	made.dirs = json_object();
+	made.copies = json_object();
 	made.archived = json_object();
 	*v = made;
 	return 0;
@@ -494,6 +495,7 @@ static int step_delete(struct model_node *n, struct model_volume *v, struct erro
 			 (int)json_object_size(v->dirs));
 	json_decref(v->options);
 	json_decref(v->dirs);
+	json_decref(v->copies);
 	json_decref(v->archived);
 	*v = (struct model_volume){ 0 };
 	return 0;

@@ -188,36 +188,77 @@ static int worker_fault(struct fixture *f, struct error *err)
 	return fault(f) < 0 ? lost(err) : 0;
 }
 
-static int w_create(struct workers *w, const struct worker_pool *pool, const char *name,
-		    int64_t size, struct error *err)
+/* Directories stand under their names, others with the letter of their kind before it. */
+static char *volume_key(const struct worker_volume *v)
+{
+	return v->kind == VOLUME_DIRECTORY ? xstrdup(v->name)
+					   : xasprintf("%c.%s", (char)v->kind, v->name);
+}
+
+static int w_create(struct workers *w, const struct worker_pool *pool,
+		    const struct worker_volume *v, int64_t size, struct error *err)
 {
 	struct fixture *f = of_workers(w);
+	cleanup_free char *key = volume_key(v);
 	int rc = worker_fault(f, err);
-	if (rc == 0)
-		jset(f->volumes, json_integer(size), pool->name, name);
+	if (rc == 0 && jint(f->volumes, pool->name, key) < size)
+		jset(f->volumes, json_integer(size), pool->name, key);
 	return rc;
 }
 
-static int w_remove(struct workers *w, const struct worker_pool *pool, const char *name,
-		    struct error *err)
+static int w_resize(struct workers *w, const struct worker_pool *pool,
+		    const struct worker_volume *v, int64_t size, struct error *err)
 {
 	struct fixture *f = of_workers(w);
+	cleanup_free char *key = volume_key(v);
+	if (!jget(f->volumes, pool->name, key))
+		return error_set(err, ENOENT, "there is no volume %s", v->name);
+	return w_create(w, pool, v, size, err);
+}
+
+static int w_remove(struct workers *w, const struct worker_pool *pool,
+		    const struct worker_volume *v, struct error *err)
+{
+	struct fixture *f = of_workers(w);
+	cleanup_free char *key = volume_key(v);
 	int rc = worker_fault(f, err);
 	if (rc == 0)
-		json_object_del(jget(f->volumes, pool->name), name);
+		json_object_del(jget(f->volumes, pool->name), key);
 	return rc;
 }
 
-static int w_archive(struct workers *w, const struct worker_pool *pool, const char *name,
-		     struct error *err)
+static int w_archive(struct workers *w, const struct worker_pool *pool,
+		     const struct worker_volume *v, struct error *err)
 {
 	struct fixture *f = of_workers(w);
-	cleanup_free char *to = xasprintf("archived-%s", name);
+	cleanup_free char *key = volume_key(v), *to = xasprintf("archived-%s", key);
 	int rc = worker_fault(f, err);
-	if (rc == 0 && jget(f->volumes, pool->name, name)) {
-		json_object_del(jget(f->volumes, pool->name), name);
+	if (rc == 0 && jget(f->volumes, pool->name, key)) {
+		json_object_del(jget(f->volumes, pool->name), key);
 		jset(f->volumes, json_integer(1), pool->name, to);
 	}
+	return rc;
+}
+
+static json_t *described(const char *key, json_t *size)
+{
+	bool lettered = key[0] && key[1] == '.';
+	char kind[2] = { lettered ? key[0] : 'd', 0 };
+	return json_pack("{s:s, s:s, s:O, s:b}", "name", lettered ? key + 2 : key, "kind", kind,
+			 "size", size, "ready", 1);
+}
+
+static int w_find(struct workers *w, const struct worker_pool *pool, const struct worker_volume *v,
+		  json_t **ret, struct error *err)
+{
+	struct fixture *f = of_workers(w);
+	cleanup_free char *key = volume_key(v);
+	json_t *size = jget(f->volumes, pool->name, key);
+	int rc = worker_fault(f, err);
+	if (rc == 0 && !size)
+		return error_set(err, ENOENT, "there is no volume %s", v->name);
+	if (rc == 0)
+		*ret = described(key, size);
 	return rc;
 }
 
@@ -225,20 +266,77 @@ static int w_list(struct workers *w, const struct worker_pool *pool, json_t **re
 		  struct error *err)
 {
 	struct fixture *f = of_workers(w);
-	const char *name;
+	const char *key;
 	json_t *size;
 	int rc = worker_fault(f, err);
 	if (rc < 0)
 		return rc;
 	*ret = json_array();
-	json_object_foreach (jget(f->volumes, pool->name), name, size)
-		json_array_append_new(*ret, json_pack("{s:s, s:O}", "name", name, "size", size));
+	json_object_foreach (jget(f->volumes, pool->name), key, size)
+		if (!str_has_prefix(key, "s."))
+			json_array_append_new(*ret, described(key, size));
 	return 0;
 }
 
-static const struct worker_ops worker_ops = {
-	.create = w_create, .remove = w_remove, .archive = w_archive, .list = w_list
-};
+/* Copies are complete at once. */
+static int w_copy(struct workers *w, const struct worker_pool *pool, const struct worker_volume *v,
+		  int64_t size, const struct worker_volume *from, struct error *err)
+{
+	struct fixture *f = of_workers(w);
+	cleanup_free char *source = volume_key(from);
+	if (!jget(f->volumes, pool->name, source))
+		return error_set(err, ENOENT, "there is no volume %s", from->name);
+	return w_create(w, pool, v, size, err);
+}
+
+static int w_snapshot(struct workers *w, const struct worker_pool *pool,
+		      const struct worker_volume *from, const char *name, json_t **ret,
+		      struct error *err)
+{
+	struct fixture *f = of_workers(w);
+	cleanup_free char *source = volume_key(from);
+	struct worker_volume v = { VOLUME_SNAPSHOT, name };
+	int64_t size = jint(f->volumes, pool->name, source);
+	int rc = w_copy(w, pool, &v, size, from, err);
+	char kind[2] = { (char)from->kind, 0 };
+	if (rc == 0)
+		*ret = json_pack("{s:s, s:s, s:s, s:I, s:s, s:b}", "name", name, "source",
+				 from->name, "kind", kind, "size", (json_int_t)size, "created",
+				 "2026-01-01T00:00:00Z", "ready", 1);
+	return rc;
+}
+
+static int w_snapshot_remove(struct workers *w, const struct worker_pool *pool, const char *name,
+			     struct error *err)
+{
+	struct worker_volume v = { VOLUME_SNAPSHOT, name };
+	return w_remove(w, pool, &v, err);
+}
+
+static int w_snapshots(struct workers *w, const struct worker_pool *pool, json_t **ret,
+		       struct error *err)
+{
+	struct fixture *f = of_workers(w);
+	const char *key;
+	json_t *size;
+	*ret = json_array();
+	json_object_foreach (jget(f->volumes, pool->name), key, size)
+		if (str_has_prefix(key, "s."))
+			json_array_append_new(
+				*ret, json_pack("{s:s, s:O}", "name", key + 2, "size", size));
+	return 0;
+}
+
+static const struct worker_ops worker_ops = { .create = w_create,
+					      .resize = w_resize,
+					      .remove = w_remove,
+					      .archive = w_archive,
+					      .find = w_find,
+					      .copy = w_copy,
+					      .snapshot = w_snapshot,
+					      .snapshot_remove = w_snapshot_remove,
+					      .snapshots = w_snapshots,
+					      .list = w_list };
 
 static struct fixture *of_platform(struct platform *p)
 {

@@ -19,6 +19,8 @@ static const char *const hosts[] = { "192.0.2.1", NULL };
 static const struct worker_pool pool_a = { "a", hosts }, pool_b = { "b", hosts },
 				pool_c = { "c", hosts }, refuse = { "refuse", hosts };
 
+#define VOLUME(name) ((struct worker_volume){ VOLUME_DIRECTORY, (name) })
+
 static struct workers *start(int max, int idle_ms, int deadline_ms)
 {
 	struct workers_options o = { .program = FAKE_WORKER,
@@ -54,11 +56,11 @@ static void answers_and_errors(void **state)
 {
 	struct workers *w = start(0, 0, 0);
 	struct error err = ERROR_INIT;
-	assert_int_equal(w->ops->create(w, &pool_a, "pvc-1", 5, &err), 0);
-	assert_int_equal(w->ops->create(w, &pool_a, "fail", 5, &err), -ENOSPC);
+	assert_int_equal(w->ops->create(w, &pool_a, &VOLUME("pvc-1"), 5, &err), 0);
+	assert_int_equal(w->ops->create(w, &pool_a, &VOLUME("fail"), 5, &err), -ENOSPC);
 	assert_string_equal(err.message, "no room");
-	assert_int_equal(w->ops->create(w, &pool_a, "../x", 5, &err), -EINVAL);
-	assert_int_equal(w->ops->create(w, &refuse, "pvc-1", 5, &err), -ENOTCONN);
+	assert_int_equal(w->ops->create(w, &pool_a, &VOLUME("../x"), 5, &err), -EINVAL);
+	assert_int_equal(w->ops->create(w, &refuse, &VOLUME("pvc-1"), 5, &err), -ENOTCONN);
 	assert_string_equal(err.message, "cannot be opened");
 	w->ops->free(w);
 }
@@ -67,11 +69,11 @@ static void a_dead_worker_is_started_again(void **state)
 {
 	struct workers *w = start(0, 0, 0);
 	pid_t first = pid_of(w, &pool_a);
-	assert_int_equal(w->ops->create(w, &pool_a, "die", 5, NULL), -EAGAIN);
+	assert_int_equal(w->ops->create(w, &pool_a, &VOLUME("die"), 5, NULL), -EAGAIN);
 	assert_int_not_equal(pid_of(w, &pool_a), first);
 	/* one that has lost its pool is not asked again */
 	first = pid_of(w, &pool_a);
-	assert_int_equal(w->ops->create(w, &pool_a, "lost", 5, NULL), -ENOTCONN);
+	assert_int_equal(w->ops->create(w, &pool_a, &VOLUME("lost"), 5, NULL), -ENOTCONN);
 	assert_int_not_equal(pid_of(w, &pool_a), first);
 	w->ops->free(w);
 }
@@ -85,7 +87,7 @@ struct hanging {
 static void *hang(void *arg)
 {
 	struct hanging *h = arg;
-	h->rc = h->w->ops->create(h->w, &pool_a, "hang", 5, NULL);
+	h->rc = h->w->ops->create(h->w, &pool_a, &VOLUME("hang"), 5, NULL);
 	atomic_store(&h->ended, true);
 	return NULL;
 }
@@ -101,7 +103,8 @@ static void a_hung_pool_stops_nobody(void **state)
 
 	pthread_create(&thread, NULL, hang, &h);
 	for (int i = 0; i < 6; i++)
-		failed += h.w->ops->create(h.w, i % 2 ? &pool_b : &pool_c, "pvc-1", 5, NULL) != 0;
+		failed += h.w->ops->create(h.w, i % 2 ? &pool_b : &pool_c, &VOLUME("pvc-1"), 5,
+					   NULL) != 0;
 	too_late = atomic_load(&h.ended);
 	pthread_join(thread, NULL);
 
@@ -109,7 +112,7 @@ static void a_hung_pool_stops_nobody(void **state)
 	assert_false(too_late);
 	assert_int_equal(h.rc, -ETIMEDOUT);
 	assert_true(gone(hung, GONE_MS));
-	assert_int_equal(h.w->ops->create(h.w, &pool_a, "pvc-1", 5, NULL), 0);
+	assert_int_equal(h.w->ops->create(h.w, &pool_a, &VOLUME("pvc-1"), 5, NULL), 0);
 	h.w->ops->free(h.w);
 }
 
@@ -135,7 +138,7 @@ static void room_is_made(void **state)
 static void *slow(void *arg)
 {
 	struct workers *w = arg;
-	return (void *)(intptr_t)w->ops->create(w, &pool_a, "slow", 5, NULL);
+	return (void *)(intptr_t)w->ops->create(w, &pool_a, &VOLUME("slow"), 5, NULL);
 }
 
 static void others_wait_while_all_work(void **state)
@@ -145,7 +148,7 @@ static void others_wait_while_all_work(void **state)
 	void *rc;
 	pthread_create(&thread, NULL, slow, w);
 	poll(NULL, 0, 50);
-	assert_int_equal(w->ops->create(w, &pool_b, "pvc-1", 5, NULL), 0);
+	assert_int_equal(w->ops->create(w, &pool_b, &VOLUME("pvc-1"), 5, NULL), 0);
 	pthread_join(thread, &rc);
 	assert_int_equal((intptr_t)rc, 0);
 	w->ops->free(w);
@@ -160,7 +163,8 @@ static void *storm_thread(void *arg)
 {
 	struct storm *s = arg;
 	for (int i = 0; i < 50; i++)
-		if (s->w->ops->create(s->w, i % 3 ? &pool_a : &pool_b, "pvc-1", 5, NULL) < 0)
+		if (s->w->ops->create(s->w, i % 3 ? &pool_a : &pool_b, &VOLUME("pvc-1"), 5, NULL) <
+		    0)
 			__atomic_fetch_add(&s->failed, 1, __ATOMIC_RELAXED);
 	return NULL;
 }

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/gluster_pool.h"
+
+#include "base/mem.h"
+#include "worker/gluster_fs.h"
+#include "worker/path.h"
+#include "worker/worker.h"
+
+#include <errno.h>
+
+#define GLUSTER_PORT 24007
+#define LOG_LEVEL_OF_GLUSTER 5 /* warnings */
+
+/* ---- directories ------------------------------------------------------------------------------ */
+
+static const enum volume_kind kinds[TREES] = { VOLUME_DIRECTORY, VOLUME_FILE, VOLUME_BLOCK,
+					       VOLUME_SNAPSHOT };
+
+static struct tree *tree_of(struct pool_fs *p, enum pool_part part, enum volume_kind kind)
+{
+	size_t i = 0;
+	while (i < TREES - 1 && kinds[i] != kind)
+		i++;
+	return part == PART_INFO ? &p->info[i] : &p->data[i];
+}
+
+/* Of two threads that were as fast one closes its own. */
+int pool_keep_dir(struct pool_fs *p, glfs_object_t *parent, const char *name, bool make,
+		  glfs_object_t **slot, glfs_object_t **ret, struct error *err)
+{
+	pthread_mutex_lock(&p->lock);
+	glfs_object_t *o = *slot;
+	pthread_mutex_unlock(&p->lock);
+	if (!o) {
+		int rc = make ? dir_make(p->fs, parent, name, &o, err)
+			      : dir_open(p->fs, parent, name, &o, err);
+		if (rc < 0)
+			return rc;
+		pthread_mutex_lock(&p->lock);
+		if (*slot) {
+			glfs_h_close(o);
+			o = *slot;
+		}
+		*slot = o;
+		pthread_mutex_unlock(&p->lock);
+	}
+	*ret = o;
+	return 0;
+}
+
+int pool_tree(struct pool_fs *p, enum pool_part part, enum volume_kind kind, bool make,
+	      glfs_object_t **ret, struct error *err)
+{
+	struct tree *t = tree_of(p, part, kind);
+	glfs_object_t *above = p->root;
+	if (part == PART_INFO) {
+		int rc = pool_keep_dir(p, p->root, "info", make, &p->info_top, &above, err);
+		if (rc < 0)
+			return rc;
+	}
+	return pool_keep_dir(p, above, volume_prefix(kind), make, &t->root, ret, err);
+}
+
+int pool_leaf(struct pool_fs *p, enum pool_part part, enum volume_kind kind, const char *name,
+	      bool make, glfs_object_t **ret, struct error *err)
+{
+	struct tree *t = tree_of(p, part, kind);
+	char first[3], second[3];
+	glfs_object_t *root, *dir;
+	volume_hash(name, first, second);
+
+	int rc = pool_tree(p, part, kind, make, &root, err);
+	if (rc == 0)
+		rc = pool_keep_dir(p, root, first, make, &t->first[strtoul(first, NULL, 16)], &dir,
+				   err);
+	if (rc < 0)
+		return rc;
+	return make ? dir_make(p->fs, dir, second, ret, err)
+		    : dir_open(p->fs, dir, second, ret, err);
+}
+
+/* They are not closed, since another thread may be using one; this happens next to never. */
+void pool_forget(struct pool_fs *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->trash = p->info_top = NULL;
+	memset(p->data, 0, sizeof(p->data));
+	memset(p->info, 0, sizeof(p->info));
+	pthread_mutex_unlock(&p->lock);
+}
+
+pthread_mutex_t *pool_name_lock(struct pool_fs *p, enum volume_kind kind, const char *name)
+{
+	char first[3], second[3];
+	volume_hash(name, first, second);
+	pthread_mutex_t *lock = &p->names[(strtoul(first, NULL, 16) + (unsigned)kind) % NAME_LOCKS];
+	pthread_mutex_lock(lock);
+	return lock;
+}
+
+/* ---- info files ------------------------------------------------------------------------------- */
+
+json_t *info_new(enum volume_kind kind, const char *name, int64_t size)
+{
+	char first[3], second[3], letter[2] = { (char)kind, 0 };
+	volume_hash(name, first, second);
+	cleanup_free char *prefix = xasprintf("%s/%s/%s", volume_prefix(kind), first, second);
+	return json_pack("{s:I, s:s, s:s}", "size", (json_int_t)size, "path_prefix", prefix, "kind",
+			 letter);
+}
+
+bool info_ready(const json_t *info)
+{
+	return jget(info, "size") && !json_is_false(jget(info, "ready"));
+}
+
+int info_get(struct pool_fs *p, enum volume_kind kind, const char *name, json_t **ret,
+	     struct error *err)
+{
+	cleanup_free char *file = xasprintf("%s.json", name);
+	cleanup_object glfs_object_t *dir = NULL;
+	struct buf text = { 0 };
+	json_t *info = NULL;
+	int rc = pool_leaf(p, PART_INFO, kind, name, false, &dir, err);
+	if (rc == 0)
+		rc = file_get(p->fs, dir, file, &text, err);
+	if (rc == 0 && text.data)
+		json_parse(text.data, text.len, &info, NULL);
+	buf_done(&text);
+	if (rc < 0)
+		return rc;
+	if (!json_is_object(info)) {
+		json_decref(info);
+		info = json_object();
+	}
+	*ret = info;
+	return 0;
+}
+
+/* The second fsync puts the rename itself on disk: what was once said to be ready stays so. */
+static int put_once(struct pool_fs *p, enum volume_kind kind, const char *name, const json_t *info,
+		    struct error *err)
+{
+	cleanup_free char *file = xasprintf("%s.json", name), *temp = xasprintf("%s.tmp", file),
+			  *text = json_text(info);
+	cleanup_object glfs_object_t *dir = NULL;
+	glfs_fd_t *fd;
+	int rc = pool_leaf(p, PART_INFO, kind, name, true, &dir, err);
+	if (rc < 0)
+		return rc;
+	if (glfs_h_unlink(p->fs, dir, temp) < 0 && errno != ENOENT)
+		return error_errno(err, errno, "cannot remove file %s in the pool", temp);
+	rc = file_make(p->fs, dir, temp, text, &fd, err);
+	if (rc < 0)
+		return rc;
+	if (glfs_fsync(fd, NULL, NULL) < 0)
+		rc = error_errno(err, errno, "cannot write file %s in the pool", temp);
+	else if (glfs_h_rename(p->fs, dir, temp, dir, file) < 0)
+		rc = error_errno(err, errno, "cannot rename file %s in the pool", temp);
+	int kept = file_keep(fd, rc < 0 ? NULL : err);
+	return rc < 0 ? rc : kept;
+}
+
+int info_put(struct pool_fs *p, enum volume_kind kind, const char *name, const json_t *info,
+	     struct error *err)
+{
+	int rc = put_once(p, kind, name, info, err);
+	if (rc == -ESTALE || rc == -ENOENT) {
+		pool_forget(p);
+		rc = put_once(p, kind, name, info, err);
+	}
+	return rc;
+}
+
+int info_remove(struct pool_fs *p, enum volume_kind kind, const char *name, struct error *err)
+{
+	cleanup_object glfs_object_t *dir = NULL;
+	cleanup_free char *file = xasprintf("%s.json", name), *temp = xasprintf("%s.tmp", file);
+	int rc = pool_leaf(p, PART_INFO, kind, name, false, &dir, err);
+	if (rc == -ENOENT)
+		return 0;
+	if (rc < 0)
+		return rc;
+	/* the other is what a killed worker left */
+	if ((glfs_h_unlink(p->fs, dir, temp) < 0 && errno != ENOENT) ||
+	    (glfs_h_unlink(p->fs, dir, file) < 0 && errno != ENOENT))
+		return error_errno(err, errno, "cannot remove file %s in the pool", file);
+	return 0;
+}
+
+/* ---- open ------------------------------------------------------------------------------------- */
+
+int pool_fs_open(const char *volume, const char *const *hosts, const char *log_path,
+		 struct pool_fs **ret, struct error *err)
+{
+	glfs_t *fs = glfs_new(volume);
+	if (!fs)
+		return error_errno(err, errno, "cannot open pool %s", volume);
+	for (size_t i = 0; hosts[i]; i++)
+		glfs_set_volfile_server(fs, "tcp", hosts[i], GLUSTER_PORT);
+	glfs_set_logging(fs, log_path, LOG_LEVEL_OF_GLUSTER);
+	if (glfs_init(fs) < 0) {
+		int code = errno ? errno : EIO;
+		/* fs is not given back: the process is about to end, and a failed one may hang in glfs_fini */
+		return error_errno(
+			err, code,
+			"cannot connect to pool %s; is its volume started and are its nodes up?",
+			volume);
+	}
+
+	struct stat st;
+	struct pool_fs *p = xcalloc(1, sizeof(*p));
+	p->fs = fs;
+	pthread_mutex_init(&p->lock, NULL);
+	for (size_t i = 0; i < NAME_LOCKS; i++)
+		pthread_mutex_init(&p->names[i], NULL);
+	p->root = glfs_h_lookupat(fs, NULL, "/", &st, 0);
+	if (!p->root) {
+		int code = errno;
+		free(p);
+		return error_errno(err, code, "cannot look into pool %s", volume);
+	}
+	*ret = p;
+	return 0;
+}

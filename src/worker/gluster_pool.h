@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/json.h"
+#include "csi/handle.h"
+#include "worker/gluster_dir.h"
+
+#include <pthread.h>
+
+/*
+ * What the parts of gluster_fs share: the handles of a pool's directories and the names in them. A tree
+ * is <prefix>/<h2>/<h2>/ of one kind; each has its twin of info files below info/.
+ */
+#define TRASH ".quartermaster-trash"
+#define TREES 4
+#define NAME_LOCKS 64
+
+/* The first level's handles are kept: all volumes share those 256 directories. */
+struct tree {
+	glfs_object_t *root;
+	glfs_object_t *first[256];
+};
+
+struct pool_fs {
+	glfs_t *fs;
+	glfs_object_t *root, *trash, *info_top;
+	struct tree data[TREES], info[TREES];
+	pthread_mutex_t lock; /* of the handles above, all of which stay open */
+	/* of the volumes, by their names' hash: what reads an info file and writes it again is alone */
+	pthread_mutex_t names[NAME_LOCKS];
+};
+
+enum pool_part { PART_DATA, PART_INFO };
+
+/* The directory, from *slot once it is known, else opened or made. */
+int pool_keep_dir(struct pool_fs *p, glfs_object_t *parent, const char *name, bool make,
+		  glfs_object_t **slot, glfs_object_t **ret, struct error *err);
+/* The top of a kind's tree. */
+int pool_tree(struct pool_fs *p, enum pool_part part, enum volume_kind kind, bool make,
+	      glfs_object_t **ret, struct error *err);
+/* The directory in which the volume's entry is; caller closes. */
+int pool_leaf(struct pool_fs *p, enum pool_part part, enum volume_kind kind, const char *name,
+	      bool make, glfs_object_t **ret, struct error *err);
+/* A kept handle may outlive its directory (someone removed it through a mount): all are looked up anew. */
+void pool_forget(struct pool_fs *p);
+
+/* Held while the volume's info is read and written. */
+pthread_mutex_t *pool_name_lock(struct pool_fs *p, enum volume_kind kind, const char *name);
+static inline void cleanup_name_lock_p(pthread_mutex_t **lock)
+{
+	if (*lock)
+		pthread_mutex_unlock(*lock);
+}
+#define cleanup_name_lock __attribute__((cleanup(cleanup_name_lock_p)))
+
+/*
+ * An info file: {"size", "path_prefix", "kind"} and of what was copied "source", "ready" and so on. -ENOENT: none.
+ * One that a crash has torn reads as an empty object: something is there, and is not ready.
+ */
+int info_get(struct pool_fs *p, enum volume_kind kind, const char *name, json_t **ret,
+	     struct error *err);
+/* In one step and on disk: by a file beside it and a rename. */
+int info_put(struct pool_fs *p, enum volume_kind kind, const char *name, const json_t *info,
+	     struct error *err);
+int info_remove(struct pool_fs *p, enum volume_kind kind, const char *name, struct error *err);
+/* A new one; caller owns it. */
+json_t *info_new(enum volume_kind kind, const char *name, int64_t size);
+bool info_ready(const json_t *info);
