@@ -53,7 +53,9 @@ static int limit_volume(struct quota_work *w, const json_t *pv)
 	int64_t size, bytes = 0, inodes = 0;
 	int rc;
 
-	if (!relative_clean(dir) || !text || quantity_parse(text, &size, NULL) < 0)
+	/* a file is as large as it is: only directories need a limit */
+	if (!relative_clean(dir) || !str_has_prefix(dir, "subvol/") || !text ||
+	    quantity_parse(text, &size, NULL) < 0)
 		return 0;
 	if (w->arbiter)
 		inodes = (size + ARBITER_BYTES_PER_INODE - 1) / ARBITER_BYTES_PER_INODE;

@@ -9,17 +9,28 @@ bool pv_is_ours(const struct operator* op, const json_t *pv)
 	       streq(object_label(pv, QM_LABEL_DEPLOYMENT), op->deployment);
 }
 
-static char *handle_of(const char *pool, const char *name)
+/* The volume's handle, where it is that of a volume which a worker makes. */
+static bool pv_handle(const json_t *pv, struct handle *ret)
 {
-	return xasprintf("v1.%s.d.%s", pool, name);
+	const char *text = jstr(pv, "spec", "csi", "volumeHandle");
+
+	return text && handle_parse(text, ret, NULL) == 0 && ret->kind != VOLUME_SNAPSHOT &&
+	       volume_prefix(ret->kind) != NULL;
 }
 
 bool pv_makes_sense(const json_t *pv)
 {
-	const char *pool = object_label(pv, QM_LABEL_POOL);
-	cleanup_free char *handle = handle_of(pool ? pool : "", object_name(pv));
+	struct handle handle;
 
-	return pool && streq(jstr(pv, "spec", "csi", "volumeHandle"), handle);
+	return pv_handle(pv, &handle) && streq(object_label(pv, QM_LABEL_POOL), handle.pool) &&
+	       streq(object_name(pv), handle.name);
+}
+
+enum volume_kind pv_kind(const json_t *pv)
+{
+	struct handle handle;
+
+	return pv_handle(pv, &handle) ? handle.kind : VOLUME_DIRECTORY;
 }
 
 bool pv_is_taken(const json_t *pv)
@@ -61,7 +72,7 @@ char *pv_claim_key(const json_t *pv)
 }
 
 /* The ConnectionInfo, flat, as hostvol reads it. */
-static json_t *connection(const char *name, const json_t *pool)
+static json_t *connection(enum volume_kind kind, const char *name, const json_t *pool)
 {
 	struct pool_access access;
 	pool_access(pool, &access);
@@ -73,7 +84,7 @@ static json_t *connection(const char *name, const json_t *pool)
 	cleanup_free char *options = buf_take(&others);
 	cleanup_free char *export =
 		xasprintf("%s:/%s", access.hosts[0] ? access.hosts[0] : "", object_name(pool));
-	cleanup_free char *path = volume_path("subvol", name);
+	cleanup_free char *path = volume_path(volume_prefix(kind), name);
 	return json_pack("{s:s, s:s, s:s, s:s, s:s}", "driverVolumeType", "GLUSTERFS", "export",
 			 export, "name", path, "options", options, "volumeId", name);
 }
@@ -98,21 +109,30 @@ static json_t *pv_metadata(const struct operator* op, const char *name, const js
 	return meta;
 }
 
+/* The file system that the node makes in a file or a device, where it is asked to; NULL: none. */
+static const char *fs_type(const json_t *class, enum volume_kind kind)
+{
+	const char *type = jstr(class, "parameters", "csi.storage.k8s.io/fstype");
+
+	return kind != VOLUME_FILE ? NULL : type && *type ? type : "ext4";
+}
+
 json_t *pv_new(const struct operator* op, const json_t *claim, const json_t *class,
-	       const json_t *pool)
+	       const json_t *pool, enum volume_kind kind)
 {
 	char size[QUANTITY_TEXT_MAX];
 	cleanup_free char *name = pv_name(claim);
-	cleanup_free char *handle = handle_of(object_name(pool), name);
+	cleanup_free char *handle = handle_format(object_name(pool), kind, name);
 	const char *policy = jstr(class, "reclaimPolicy");
 
 	json_t *spec = json_pack(
-		"{s:{s:s}, s:O, s:s, s:s, s:s, s:o, s:{s:s, s:s, s:o}}", "capacity", "storage",
-		quantity_text(claim_bytes(claim), size), "accessModes",
+		"{s:{s:s}, s:O, s:s, s:s, s:s, s:o, s:{s:s, s:s, s:s*, s:o}}", "capacity",
+		"storage", quantity_text(claim_bytes(claim), size), "accessModes",
 		jget(claim, "spec", "accessModes"), "persistentVolumeReclaimPolicy",
 		policy ? policy : "Delete", "storageClassName", object_name(class), "volumeMode",
-		"Filesystem", "claimRef", claim_ref(claim), "csi", "driver", QM_DRIVER,
-		"volumeHandle", handle, "volumeAttributes", connection(name, pool));
+		kind == VOLUME_BLOCK ? "Block" : "Filesystem", "claimRef", claim_ref(claim), "csi",
+		"driver", QM_DRIVER, "volumeHandle", handle, "fsType", fs_type(class, kind),
+		"volumeAttributes", connection(kind, name, pool));
 	if (json_array_size(jget(class, "mountOptions")))
 		json_object_set(spec, "mountOptions", jget(class, "mountOptions"));
 	return json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind", "PersistentVolume",

@@ -38,7 +38,7 @@ static int reclaim_data(struct reconcile *r, const json_t *pv)
 		return rc < 0 ? rc : 0;
 	struct pool_access access;
 	pool_access(pool, &access);
-	struct worker_volume volume = { VOLUME_DIRECTORY, object_name(pv) };
+	struct worker_volume volume = { pv_kind(pv), object_name(pv) };
 	return (archive ? op->workers->ops->archive
 			: op->workers->ops->remove)(op->workers, &access.pool, &volume, &r->error);
 }
@@ -122,12 +122,12 @@ static int leave_alone(struct reconcile *r, const json_t *pv)
 		return 0;
 	if (object_deleting(pv))
 		return op_drop_finalizer(r, &KIND_PV, pv, QM_FINALIZER_VOLUME);
-	event_record(r->kube, &KIND_PV, pv, "quartermaster", true, "Quarantined",
-		     "the volume is set aside: its handle is not v1.POOL.d.%s with the pool of its "
-		     "label " QM_LABEL_POOL
-		     "; nothing of it is touched; delete it, or take the label "
-		     "" QM_LABEL_DEPLOYMENT " away",
-		     object_name(pv));
+	event_record(
+		r->kube, &KIND_PV, pv, "quartermaster", true, "Quarantined",
+		"the volume is set aside: its handle is not v1.POOL.KIND.%s with the pool of its "
+		"label " QM_LABEL_POOL "; nothing of it is touched; delete it, or take the label "
+		"" QM_LABEL_DEPLOYMENT " away",
+		object_name(pv));
 	return 0;
 }
 

@@ -209,12 +209,12 @@ json_t *schema_crd(const struct kind *k)
 	(void)snprintf(number, sizeof(number), "%d", CRD_SCHEMA_VERSION);
 	if (k->has_status)
 		(void)json_object_set_new(version, "subresources", json_pack("{s:{}}", "status"));
-	json_t *crd = json_pack(
-		"{s:s, s:s, s:{s:s, s:{s:s}}, s:{s:s, s:s, s:o, s:[o]}}", "apiVersion",
-		"apiextensions.k8s.io/v1", "kind", "CustomResourceDefinition", "metadata", "name",
-		name, "labels", CRD_SCHEMA_LABEL, number, "spec", "group", k->group, "scope",
-		k->namespaced ? "Namespaced" : "Cluster", "names", names_of(k), "versions",
-		version);
+	json_t *crd =
+		json_pack("{s:s, s:s, s:{s:s, s:{s:s}}, s:{s:s, s:s, s:o, s:[o]}}", "apiVersion",
+			  "apiextensions.k8s.io/v1", "kind", "CustomResourceDefinition", "metadata",
+			  "name", name, "labels", CRD_SCHEMA_LABEL, number, "spec", "group",
+			  k->group, "scope", k->namespaced ? "Namespaced" : "Cluster", "names",
+			  names_of(k), "versions", version);
 	/* names that end in k8s.io are protected: the API server wants to know who approved them */
 	if (k->shared)
 		jset(crd, json_string(NOT_APPROVED), "metadata", "annotations",
@@ -227,10 +227,12 @@ char *schema_crds_yaml(bool shared)
 	struct buf out = { 0 };
 
 	buf_puts(&out, "# SPDX-License-Identifier: Apache-2.0\n");
-	buf_puts(&out, shared ? "# Made by `quartermaster crds --snapshots`. Only for a cluster that has "
-				"no definitions of them; there the\n"
-				"# operator registers the same by itself.\n" :
-				"# Made by `quartermaster crds`; the operator registers the same by itself.\n");
+	buf_puts(&out,
+		 shared ? "# Made by `quartermaster crds --snapshots`. Only for a cluster that has "
+			  "no definitions of them; there the\n"
+			  "# operator registers the same by itself.\n"
+			: "# Made by `quartermaster crds`; the operator registers the same by "
+			  "itself.\n");
 	for (size_t i = 0; kinds[i]; i++) {
 		cleanup_json json_t *crd = NULL;
 
