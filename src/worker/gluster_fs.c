@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/rand.h"
+#include "worker/gluster_copy.h"
 #include "worker/gluster_pool.h"
 #include "worker/path.h"
 
@@ -167,6 +168,8 @@ static int remove_once(struct pool_fs *p, enum volume_kind kind, const char *nam
 		       struct error *err)
 {
 	int rc = pool_fs_discard(p, kind, name, err);
+	if (rc == 0)
+		rc = copy_forget(p, kind, name, err);
 	return rc < 0 ? rc : info_remove(p, kind, name, err);
 }
 

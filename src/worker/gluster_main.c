@@ -5,14 +5,14 @@
  *   {"id": 7, "op": "create", "kind": "d", "name": "pvc-…", "size": 1073741824}  →  {"id": 7, "rc": 0}
  *   {"id": 8, "op": "stat"}                                         →  {"id": 8, "rc": 0, "result": {…}}
  *   {"id": 9, "op": "remove", "kind": "f", "name": "…"}                          →  {"id": 9, "rc": -5, "error": "…"}
- * Without a request: {"id": 0, "busy": true} while it empties the trash, {"id": 0, "rc": …} before
+ * Without a request: {"id": 0, "busy": true} while it copies or empties the trash, {"id": 0, "rc": …} before
  * it gives up because the pool cannot be opened.
  */
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "worker/gluster_fs.h"
+#include "worker/gluster_copies.h"
 #include "worker/path.h"
 #include "worker/worker.h"
 
@@ -40,6 +40,7 @@ static struct {
 	pthread_cond_t more, trash;
 	struct job *head, **tail;
 	bool purge;
+	int busy; /* of the purge and the copies, how many are at work */
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER,
 	    .more = PTHREAD_COND_INITIALIZER,
 	    .trash = PTHREAD_COND_INITIALIZER,
@@ -66,6 +67,18 @@ static void answer(json_t *reply)
 	json_decref(reply);
 }
 
+/* The manager lets a worker live while it is busy. */
+static void set_busy(bool begins)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	pthread_mutex_lock(&lock);
+	bool before = state.busy > 0;
+	state.busy += begins ? 1 : -1;
+	if (before != (state.busy > 0))
+		answer(json_pack("{s:i, s:b}", "id", 0, "busy", state.busy > 0));
+	pthread_mutex_unlock(&lock);
+}
+
 /* The trash has something in it. */
 static void wake_purge(void)
 {
@@ -89,6 +102,34 @@ static int volume_of(const json_t *o, enum volume_kind *kind, const char **name,
 	return 0;
 }
 
+/* A copy is stopped first; one that was begun again in between sees that its info file is gone. */
+static int remove_volume(enum volume_kind kind, const char *name, struct error *err)
+{
+	copies_stop(kind, name);
+	int rc = pool_fs_remove(state.fs, kind, name, err);
+	copies_stop(kind, name);
+	wake_purge();
+	return rc;
+}
+
+/* A snapshot, or a volume with the content of another. */
+static int run_copy(enum volume_kind kind, const char *name, int64_t size, const json_t *from,
+		    json_t **result, struct error *err)
+{
+	enum volume_kind from_kind;
+	const char *from_name;
+	int rc = volume_of(from, &from_kind, &from_name, err);
+	return rc < 0 ? rc : copies_ask(kind, name, size, from_kind, from_name, result, err);
+}
+
+/* Copies begin or end; what they threw away is purged. */
+static void copies_changed(bool busy)
+{
+	set_busy(busy);
+	if (!busy)
+		wake_purge();
+}
+
 static int run_on(const char *op, const json_t *request, json_t **result, struct error *err)
 {
 	enum volume_kind kind;
@@ -97,21 +138,22 @@ static int run_on(const char *op, const json_t *request, json_t **result, struct
 	int rc = volume_of(request, &kind, &name, err);
 	if (rc < 0)
 		return rc;
-	if (streq(op, "remove")) {
-		rc = pool_fs_remove(state.fs, kind, name, err);
-		wake_purge();
-		return rc;
-	}
+	if (streq(op, "remove"))
+		return remove_volume(kind, name, err);
 	if (streq(op, "find"))
 		return pool_fs_find(state.fs, kind, name, result, err);
+	if (streq(op, "copy"))
+		return run_copy(kind, name, size, jget(request, "from"), result, err);
 	if (kind == VOLUME_SNAPSHOT)
 		return error_set(err, EOPNOTSUPP, "a snapshot cannot be changed");
 	if (streq(op, "create"))
 		return pool_fs_create(state.fs, kind, name, size, err);
 	if (streq(op, "resize"))
 		return pool_fs_resize(state.fs, kind, name, size, err);
-	if (streq(op, "archive"))
+	if (streq(op, "archive")) {
+		copies_stop(kind, name);
 		return pool_fs_archive(state.fs, kind, name, err);
+	}
 	return error_set(err, EOPNOTSUPP, "unknown operation \"%.40s\"", op);
 }
 
@@ -177,9 +219,9 @@ static void *purge(void *arg)
 		state.purge = false;
 		pthread_mutex_unlock(&state.lock);
 
-		answer(json_pack("{s:i, s:b}", "id", 0, "busy", 1));
+		set_busy(true);
 		purge_trash();
-		answer(json_pack("{s:i, s:b}", "id", 0, "busy", 0));
+		set_busy(false);
 	}
 	return arg;
 }
@@ -289,6 +331,8 @@ int main(int argc, char **argv)
 	int rc = pool_fs_open(pool, (const char *const *)hosts.items, log_path, &state.fs, &err);
 	if (rc == 0)
 		rc = start_threads();
+	if (rc == 0)
+		rc = copies_start(state.fs, copies_changed, &err);
 	if (rc < 0) {
 		log_err("%s", error_text(&err, rc));
 		answer(json_pack("{s:i, s:i, s:s}", "id", 0, "rc", rc, "error",

@@ -199,6 +199,8 @@ int pool_fs_open(const char *volume, const char *const *hosts, const char *log_p
 	for (size_t i = 0; hosts[i]; i++)
 		glfs_set_volfile_server(fs, "tcp", hosts[i], GLUSTER_PORT);
 	glfs_set_logging(fs, log_path, LOG_LEVEL_OF_GLUSTER);
+	/* whether a file was written to while it was copied is asked of the bricks, not of a cache */
+	glfs_set_xlator_option(fs, "*-md-cache", "md-cache-timeout", "0");
 	if (glfs_init(fs) < 0) {
 		int code = errno ? errno : EIO;
 		/* fs is not given back: the process is about to end, and a failed one may hang in glfs_fini */

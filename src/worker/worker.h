@@ -63,7 +63,7 @@ struct worker_ops {
 	 * A new volume with the content of a snapshot (VOLUME_SNAPSHOT), or of a volume, of the same pool. 0: it is complete
 	 * and on disk; 1: under way, ask again. Whoever asks keeps it going: what was interrupted goes on with the
 	 * next call. size: at least the source's. A copy that failed says why, once, and is tried again by
-	 * the call after that. -ENOENT: no such source; -EEXIST: the volume is there and not a copy of that;
+	 * the call after that. -ENOENT: no such source; -EAGAIN: the source is itself still in the making; -EEXIST: the volume is there and not a copy of that;
 	 * -EINVAL: a source of another kind, or larger; -EBUSY: a file was written to while it was copied, each time
 	 * that it was tried, so there is no moment that the copy would be of: its writer has to stop or to be frozen.
 	 * A directory is not copied at one moment: what is written meanwhile is in the copy or is not, file by file.

@@ -5,6 +5,7 @@
  * A line of the script is one of
  *   create|resize|remove|archive|find|copy|snapshot|snapshots|stat|list POOL [NAME [SIZE [FROM]]]
  *                                                         prints "OP POOL NAME: rc N, M ms, message"
+ *   until LINE                                            the same again until it is neither under way nor interrupted
  *   bg LINE                                               the same in a thread
  *   join                                                  waits for all threads
  *   sleep MS
@@ -16,9 +17,12 @@
 #include "base/str.h"
 #include "worker/worker.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
+
+#define UNTIL_MS 60000
 
 static struct workers *workers;
 static const char *const *hosts;
@@ -66,15 +70,23 @@ static int run(const char *op, const char *pool, const char *name, int64_t size,
 
 static void *run_line(void *arg)
 {
-	cleanup_free char *line = arg;
+	cleanup_free char *text_of = arg;
+	const char *line = text_of;
+	bool again = str_has_prefix(line, "until ");
 	char op[16] = "", pool[64] = "", name[200] = "-", from[200] = "-";
 	long long size = 0;
 	struct error err = ERROR_INIT;
 	cleanup_json json_t *result = NULL;
 
+	line += again ? strlen("until ") : 0;
 	sscanf(line, "%15s %63s %199s %lld %199s", op, pool, name, &size, from);
 	int64_t start = now();
 	int rc = run(op, pool, name, size, from, &result, &err);
+	while (again && (rc == 1 || rc == -EAGAIN) && now() - start < UNTIL_MS) {
+		poll(NULL, 0, 50);
+		json_decref(TAKE_PTR(result));
+		rc = run(op, pool, name, size, from, &result, &err);
+	}
 	cleanup_free char *text = result ? json_text(result) : NULL;
 	printf("%s %s %s: rc %d, %d ms, %s\n", op, pool, name, rc, (int)(now() - start),
 	       text ? text : err.message);

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "worker/gluster_copy.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "worker/gluster_tree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#define FILE_TRIES 3 /* of a file that somebody writes to */
+#define PROGRESS_BYTES (32 << 20) /* copied anew at most, after a crash */
+
+static void letter_of(enum volume_kind kind, char letter[static 2])
+{
+	letter[0] = (char)kind;
+	letter[1] = 0;
+}
+
+static const char *noun(enum volume_kind kind)
+{
+	return kind == VOLUME_SNAPSHOT ? "snapshot" : "volume";
+}
+
+/* ---- before ------------------------------------------------------------------------------------- */
+
+/* The source's info, and its kind: a snapshot has that of its own source. */
+static int look_source(struct pool_fs *p, const struct copy_request *r, enum volume_kind *ret_kind,
+		       int64_t *ret_size, struct error *err)
+{
+	cleanup_json json_t *info = NULL;
+	struct error why = ERROR_INIT;
+	int rc = info_get(p, r->from_kind, r->from, &info, &why);
+	if (rc == -ENOENT)
+		return error_set(err, ENOENT, "there is no %s %s in the pool to copy",
+				 noun(r->from_kind), r->from);
+	if (rc < 0)
+		return error_set(err, -rc, "%s", why.message);
+	if (!info_ready(info))
+		return error_set(err, EAGAIN,
+				 "%s %s is still in the making; copy it when it is ready",
+				 noun(r->from_kind), r->from);
+	const char *of = jstr(info, "sourceKind");
+	*ret_kind = r->from_kind == VOLUME_SNAPSHOT && of ? (enum volume_kind)of[0] : r->from_kind;
+	*ret_size = jint(info, "size");
+	return 0;
+}
+
+static bool is_copy_of(const json_t *info, const struct copy_request *r)
+{
+	char letter[2];
+	letter_of(r->from_kind, letter);
+	return streq(jstr(info, "source"), r->from) && streq(jstr(info, "sourceKind"), letter);
+}
+
+static int begin(struct pool_fs *p, const struct copy_request *r, struct error *err)
+{
+	enum volume_kind kind = r->kind;
+	int64_t size = 0;
+	char letter[2], text[TIME_TEXT_MAX];
+	int rc = look_source(p, r, &kind, &size, err);
+	if (rc < 0)
+		return rc;
+	if (r->kind != VOLUME_SNAPSHOT && r->kind != kind)
+		return error_set(err, EINVAL,
+				 "%s %s is of another kind (%c) than volume %s is to be (%c)",
+				 noun(r->from_kind), r->from, (char)kind, r->name, (char)r->kind);
+	if (r->size && r->size < size)
+		return error_set(
+			err, EINVAL, "%s %s has %lld bytes, more than the %lld of volume %s",
+			noun(r->from_kind), r->from, (long long)size, (long long)r->size, r->name);
+	letter_of(r->from_kind, letter);
+	cleanup_json json_t *info = info_new(r->kind, r->name, r->size ? r->size : size);
+	json_object_set_new(info, "source", json_string(r->from));
+	json_object_set_new(info, "sourceKind", json_string(letter));
+	json_object_set_new(info, "created",
+			    json_string(time_text(clock_wall_ms(&clock_real), text)));
+	json_object_set_new(info, "ready", json_false());
+	rc = info_put(p, r->kind, r->name, info, err);
+	return rc < 0 ? rc : 1;
+}
+
+int copy_prepare(struct pool_fs *p, const struct copy_request *r, struct error *err)
+{
+	cleanup_name_lock pthread_mutex_t *lock = pool_name_lock(p, r->kind, r->name);
+	cleanup_json json_t *info = NULL;
+	struct error why = ERROR_INIT;
+	if (r->kind == VOLUME_SNAPSHOT && r->from_kind == VOLUME_SNAPSHOT)
+		return error_set(err, EINVAL, "%s is a snapshot; only a volume has snapshots",
+				 r->from);
+	int rc = info_get(p, r->kind, r->name, &info, &why);
+	if (rc < 0 && rc != -ENOENT)
+		return error_set(err, -rc, "%s", why.message);
+	if (rc == -ENOENT)
+		return begin(p, r, err);
+	if (!is_copy_of(info, r))
+		return error_set(err, EEXIST, "%s %s is there already, and no copy of %s %s",
+				 noun(r->kind), r->name, noun(r->from_kind), r->from);
+	return info_ready(info) ? 0 : 1;
+}
+
+/* ---- the copying -------------------------------------------------------------------------------- */
+
+struct run {
+	struct pool_fs *p;
+	const struct copy_request *r;
+	const atomic_bool *stop;
+	json_t *info;
+	glfs_object_t *source, *to_dir;
+	struct stat source_st;
+	char *buffer;
+	glfs_fd_t *to_fd; /* of a file */
+};
+
+/* The info that is there is still this copy's own; -EALREADY: and it says that it is complete. */
+static int check_info(const struct run *run, json_t **ret, struct error *err)
+{
+	const struct copy_request *r = run->r;
+	cleanup_json json_t *info = NULL;
+	int rc = info_get(run->p, r->kind, r->name, &info, err);
+	if (rc < 0)
+		return rc;
+	if (atomic_load(run->stop) || !is_copy_of(info, r) ||
+	    (run->info && !streq(jstr(run->info, "created"), jstr(info, "created"))))
+		return error_set(err, ECANCELED, "%s %s was removed while it was made",
+				 noun(r->kind), r->name);
+	if (info_ready(info))
+		return error_set(err, EALREADY, "%s %s is complete", noun(r->kind), r->name);
+	*ret = TAKE_PTR(info);
+	return 0;
+}
+
+static int put_progress(struct run *run, int64_t done, struct error *err)
+{
+	const struct copy_request *r = run->r;
+	cleanup_name_lock pthread_mutex_t *lock = pool_name_lock(run->p, r->kind, r->name);
+	cleanup_json json_t *info = NULL;
+	int rc = check_info(run, &info, err);
+	if (rc < 0)
+		return rc;
+	json_object_set_new(info, "done", json_integer(done));
+	json_object_set_new(info, "sourceTime",
+			    json_pack("[I, I]", (json_int_t)run->source_st.st_mtim.tv_sec,
+				      (json_int_t)run->source_st.st_mtim.tv_nsec));
+	rc = info_put(run->p, r->kind, r->name, info, err);
+	if (rc == 0) {
+		json_decref(run->info);
+		run->info = TAKE_PTR(info);
+	}
+	return rc;
+}
+
+static int on_progress(int64_t done, void *userdata, struct error *err)
+{
+	struct run *run = userdata;
+	if (glfs_fsync(run->to_fd, NULL, NULL) < 0)
+		return error_errno(err, errno, "cannot write a copy");
+	return put_progress(run, done, err);
+}
+
+static bool same_mtime(const struct stat *a, const struct stat *b)
+{
+	return a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+	       a->st_size == b->st_size;
+}
+
+/* How much of the file is copied, where its source is what it was then. */
+static int64_t done_before(const struct run *run)
+{
+	const json_t *time = jget(run->info, "sourceTime");
+	int64_t done = jint(run->info, "done");
+	if (json_integer_value(json_array_get(time, 0)) != run->source_st.st_mtim.tv_sec ||
+	    json_integer_value(json_array_get(time, 1)) != run->source_st.st_mtim.tv_nsec)
+		return 0;
+	return done > 0 && done <= run->source_st.st_size ? done : 0;
+}
+
+/*
+ * A file is a disk: its copy is good only if nobody wrote to the source from the first read to the last, which its
+ * mtime tells (the worker's client caches no attributes). 1: somebody did.
+ */
+static int try_file(struct run *run, glfs_fd_t *from, struct error *err)
+{
+	struct stat after;
+	struct copy_data data = { run->stop, run->buffer, PROGRESS_BYTES, on_progress, run };
+	if (glfs_fstat(from, &run->source_st) < 0)
+		return error_errno(err, errno, "cannot look at a file to copy");
+	int64_t done = done_before(run);
+	if (done == 0) {
+		int rc = put_progress(run, 0, err);
+		if (rc < 0)
+			return rc;
+	}
+	if (glfs_ftruncate(run->to_fd, done, NULL, NULL) < 0)
+		return error_errno(err, errno, "cannot begin a copy anew");
+	int rc = copy_data(&data, from, run->to_fd, done, run->source_st.st_size, err);
+	if (rc < 0)
+		return rc;
+	if (glfs_fstat(from, &after) < 0)
+		return error_errno(err, errno, "cannot look at a file that was copied");
+	return !same_mtime(&run->source_st, &after);
+}
+
+static int fill_file(struct run *run, struct error *err)
+{
+	glfs_fd_t *from = glfs_h_open(run->p->fs, run->source, O_RDONLY | O_NOFOLLOW);
+	int rc = 1;
+	if (!from)
+		return error_errno(err, errno, "cannot open %s", run->r->from);
+	for (int i = 0; rc == 1 && i < FILE_TRIES; i++)
+		rc = try_file(run, from, err);
+	glfs_close(from);
+	if (rc == 1)
+		return error_set(err, EBUSY,
+				 "volume %s was written to while it was copied, %d times; stop or "
+				 "freeze what uses it",
+				 run->r->from, FILE_TRIES);
+	int64_t size = jint(run->info, "size");
+	if (rc == 0 && size > run->source_st.st_size &&
+	    glfs_ftruncate(run->to_fd, size, NULL, NULL) < 0)
+		rc = error_errno(err, errno, "cannot make %s longer", run->r->name);
+	return rc;
+}
+
+static int copy_file(struct run *run, struct error *err)
+{
+	struct stat st;
+	const char *name = run->r->name;
+	cleanup_object glfs_object_t *to = glfs_h_lookupat(run->p->fs, run->to_dir, name, &st, 0);
+	bool fresh = !to;
+	if (to && !S_ISREG(st.st_mode))
+		return error_set(err, EINVAL, "%s in the pool is not a plain file", name);
+	if (to)
+		run->to_fd = glfs_h_open(run->p->fs, to, O_RDWR | O_NOFOLLOW);
+	else if (errno == ENOENT)
+		to = glfs_h_creat_open(run->p->fs, run->to_dir, name, O_CREAT | O_EXCL | O_RDWR,
+				       0600, &st, &run->to_fd);
+	if (!run->to_fd)
+		return error_errno(err, errno, "cannot open %s in the pool", name);
+	if (fresh)
+		json_object_del(run->info, "done"); /* of a file that is not there any more */
+	int rc = fill_file(run, err);
+	int kept = file_keep(run->to_fd, rc < 0 ? NULL : err);
+	return rc < 0 ? rc : kept;
+}
+
+static char *links_name(enum volume_kind kind, const char *name)
+{
+	return xasprintf("%c.%s", (char)kind, name);
+}
+
+static int copy_directory(struct run *run, struct error *err)
+{
+	struct stat st;
+	const char *name = run->r->name;
+	cleanup_free char *links = links_name(run->r->kind, name);
+	cleanup_object glfs_object_t *to = glfs_h_lookupat(run->p->fs, run->to_dir, name, &st, 0);
+	bool resumed = to;
+	if (!to && errno == ENOENT)
+		to = glfs_h_mkdir(run->p->fs, run->to_dir, name, 0700, &st);
+	if (!to)
+		return error_errno(err, errno, "cannot make directory %s in the pool", name);
+	if (!S_ISDIR(st.st_mode))
+		return error_set(err, ENOTDIR, "%s in the pool is not a directory", name);
+	struct copy_tree tree = { .p = run->p,
+				  .data = { .stop = run->stop, .buffer = run->buffer },
+				  .links_name = links };
+	return copy_tree(&tree, run->source, to, resumed, err);
+}
+
+/* ---- in the end --------------------------------------------------------------------------------- */
+
+static int open_source(struct run *run, glfs_object_t **ret, struct error *err)
+{
+	const struct copy_request *r = run->r;
+	cleanup_object glfs_object_t *dir = NULL;
+	struct error why = ERROR_INIT;
+	int rc = pool_leaf(run->p, PART_DATA, r->from_kind, r->from, false, &dir, &why);
+	if (rc == 0 && !(*ret = glfs_h_lookupat(run->p->fs, dir, r->from, &run->source_st, 0)))
+		rc = error_errno(&why, errno, "cannot open %s in the pool", r->from);
+	if (rc == -ENOENT)
+		return error_set(err, ENOENT, "%s %s is gone, so it cannot be copied",
+				 noun(r->from_kind), r->from);
+	return rc < 0 ? error_set(err, -rc, "%s", why.message) : 0;
+}
+
+/*
+ * A source that was removed meanwhile has gone to the trash, whose emptying looks to the copy as if its
+ * user had deleted all: what is not in its place any more was not copied whole.
+ */
+static int check_source(struct run *run, struct error *err)
+{
+	unsigned char before[GFAPI_HANDLE_LENGTH], now[GFAPI_HANDLE_LENGTH];
+	glfs_object_t *source;
+	int rc = open_source(run, &source, err);
+	if (rc < 0)
+		return rc;
+	bool same = glfs_h_extract_handle(run->source, before, sizeof(before)) > 0 &&
+		    glfs_h_extract_handle(source, now, sizeof(now)) > 0 &&
+		    memcmp(before, now, sizeof(now)) == 0;
+	glfs_h_close(source);
+	return same ? 0
+		    : error_set(err, ENOENT, "%s %s was removed while it was copied",
+				noun(run->r->from_kind), run->r->from);
+}
+
+static int finish(struct run *run, struct error *err)
+{
+	const struct copy_request *r = run->r;
+	cleanup_name_lock pthread_mutex_t *lock = pool_name_lock(run->p, r->kind, r->name);
+	cleanup_json json_t *info = NULL;
+	int rc = check_info(run, &info, err);
+	if (rc == 0)
+		rc = check_source(run, err);
+	if (rc == 0)
+		rc = copy_forget(run->p, r->kind, r->name, err);
+	if (rc < 0)
+		return rc;
+	json_object_del(info, "done");
+	json_object_del(info, "sourceTime");
+	json_object_set_new(info, "ready", json_true());
+	return info_put(run->p, r->kind, r->name, info, err);
+}
+
+int copy_forget(struct pool_fs *p, enum volume_kind kind, const char *name, struct error *err)
+{
+	cleanup_free char *links = links_name(kind, name);
+	return copy_tree_forget(p, links, err);
+}
+
+static int start(struct run *run, struct error *err)
+{
+	const struct copy_request *r = run->r;
+	cleanup_name_lock pthread_mutex_t *lock = pool_name_lock(run->p, r->kind, r->name);
+	int rc = check_info(run, &run->info, err);
+	if (rc == 0)
+		rc = open_source(run, &run->source, err);
+	return rc < 0 ? rc
+		      : pool_leaf(run->p, PART_DATA, r->kind, r->name, true, &run->to_dir, err);
+}
+
+int copy_run(struct pool_fs *p, const struct copy_request *r, const atomic_bool *stop,
+	     struct error *err)
+{
+	cleanup_free char *buffer = xmalloc(COPY_BUFFER);
+	struct run run = { .p = p, .r = r, .stop = stop, .buffer = buffer };
+	int rc = start(&run, err);
+	if (rc == 0 && S_ISDIR(run.source_st.st_mode))
+		rc = copy_directory(&run, err);
+	else if (rc == 0 && S_ISREG(run.source_st.st_mode))
+		rc = copy_file(&run, err);
+	else if (rc == 0)
+		rc = error_set(err, EINVAL, "%s in the pool is neither a file nor a directory",
+			       r->from);
+	if (rc == 0)
+		rc = finish(&run, err);
+	if (run.source)
+		glfs_h_close(run.source);
+	if (run.to_dir)
+		glfs_h_close(run.to_dir);
+	json_decref(run.info);
+	return rc == -EALREADY ? 0 : rc;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "worker/gluster_dir.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* The content of one file, by read and write: glfs_copy_file_range changes one brick of a replica only. */
+#define COPY_BUFFER (1 << 20)
+
+struct copy_data {
+	const atomic_bool *stop; /* looked at before each read: -ECANCELED */
+	char *buffer; /* COPY_BUFFER bytes */
+	/* Called after each `step` bytes written (0: never), with how far the copy is complete. */
+	int64_t step;
+	int (*progress)(int64_t done, void *userdata, struct error *err);
+	void *userdata;
+};
+
+/*
+ * Copies from[start…size) to the same place. Nothing is beyond start in `to`, which in the end is `size` long;
+ * holes stay holes. The caller syncs.
+ */
+int copy_data(const struct copy_data *c, glfs_fd_t *from, glfs_fd_t *to, int64_t start,
+	      int64_t size, struct error *err);

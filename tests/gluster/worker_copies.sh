@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by worker.sh: volumes of each kind, snapshots of them, and what is made from those; pool b.
+SEED=${QM_SEED:-$RANDOM}
+RANDOM=$SEED
+echo "# seed $SEED"
+T0=$(date +%s%N); lap() { echo "# lap $1: $((($(date +%s%N)-T0)/1000000)) ms"; }
+
+acl=$LAB/acl
+mkdir -p "$acl"
+in_box 1 mount -t glusterfs -o acl,attribute-timeout=0,entry-timeout=0 "$(addr 1):/b" "$acl"
+# where a volume is, below the pool's root
+at() { (cd "$(brick 1 b)" && find "$1" -mindepth 3 -maxdepth 3 -name "$2"); }
+info() { cat "$(brick "${3:-1}" b)/info/$(at "$1" "$2").json"; }
+print_tree() { in_box 1 python3 "$PWD/tests/gluster/tree_print.py" "$acl/$1"; }
+sum() { sha256sum <"$(brick 2 b)/$1" | cut -d' ' -f1; }
+allocated() { du -k "$(brick 1 b)/$1" | cut -f1; }
+
+# ---- each kind --------------------------------------------------------------------------------
+lap "each"
+out=$(driver <<'EOT'
+create b pvc-dir 1048576
+create b f:pvc-file 268435456
+create b b:pvc-block 134217728
+create b f:pvc-file 1048576
+find b f:pvc-file
+find b pvc-dir
+find b pvc-file
+resize b f:pvc-file 299892736
+resize b f:pvc-file 1048576
+resize b pvc-dir 2097152
+resize b b:pvc-none 5
+create b w:pvc-whole 5
+find b b:pvc-block
+create b b:pvc-old 4096
+archive b b:pvc-old
+create b f:pvc-gone 4096
+remove b f:pvc-gone
+find b f:pvc-gone
+list b
+EOT
+)
+is "$(grep -c ': rc 0' <<<"$out")" 15 "volumes of three kinds are made, found, grown, archived, removed" || echo "$out" | sed 's/^/# /'
+is "$(grep -c 'rc -2,' <<<"$out") $(grep -c 'rc -95,' <<<"$out")" "3 1" "one of another kind or name is none, a whole volume is not a worker's"
+grep -q '"name":"pvc-file","kind":"f","size":268435456,"ready":true' <<<"$out"
+ok "making one again makes it no smaller"
+is "$(for i in 1 2 3; do stat -c %s:%a "$(brick $i b)/$(at virtblock pvc-file)"; done | sort -u)" 299892736:600 "the file is as long, on every brick"
+[ "$(allocated "$(at virtblock pvc-file)")" -lt 100 ]
+ok "and has no blocks"
+is "$(info rawblock pvc-block | tr -d '"')" "{size:134217728,path_prefix:$(dirname "$(at rawblock pvc-block)"),kind:b}" "the info file says where and what"
+grep -q '"name":"archived-pvc-old","kind":"b"' <<<"$out" && [ -n "$(at rawblock archived-pvc-old)" ]
+ok "an archived file stays"
+
+# ---- a tree of everything ---------------------------------------------------------------------
+lap "a"
+dir=$(at subvol pvc-dir)
+in_box 1 bash -c "cd $acl/$dir && chmod 2770 . && chown 33:44 . &&
+	mkdir -p many deep/\$(seq -s/ 1 60) empty secret && chmod 700 secret && chmod 1777 empty &&
+	for i in \$(seq 60); do echo \$i >many/f\$i; done &&
+	head -c 300000 /dev/urandom >random && truncate -s 1G sparse && head -c 100000 /dev/urandom | dd of=sparse bs=1M seek=700 conv=notrunc status=none &&
+	echo end | dd of=sparse bs=1 seek=1073741820 conv=notrunc status=none &&
+	ln random many/linked && ln random deep/linked && ln -s /etc/passwd absolute && ln -s ../../../.. up && ln absolute many/link2 &&
+	mknod null c 1 3 && mknod disk b 7 9 && mkfifo -m 640 fifo && python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"sock\")' &&
+	echo x >'odd
+name' && printf 'y' >suid && chown 12:34 suid && chmod 6755 suid && chown -h 5:6 absolute &&
+	setfattr -n user.colour -v blue random && setfattr -n user.dir -v yes deep &&
+	setfacl -m u:77:rw random && setfacl -d -m g:88:rx deep && touch deep/inherits && touch -d '2001-02-03 04:05:06.789012345' many/f7 && touch -hd 1999-01-01 up && touch -d 2002-03-04 empty"
+ok "a tree with everything in it" || exit 1
+tree=$(print_tree "$dir")
+is "$(wc -l <<<"$tree")" 140 "which can be read"
+out=$(driver <<<"until snapshot b snap-1 0 pvc-dir
+snapshots b
+snapshot b snap-1 0 f:pvc-file
+snapshot b snap-2 0 pvc-none
+snapshot b snap-1 0 pvc-dir")
+grep -q '^snapshot b snap-1: rc 0, .*"name":"snap-1","kind":"d","size":2097152,"ready":true,"source":"pvc-dir","created":"20[0-9T:-]*Z"}$' <<<"$out"
+ok "a snapshot of it" || echo "# $out"
+is "$(grep -c 'rc -17' <<<"$out") $(grep -c 'rc -2,' <<<"$out") $(grep -c 'rc 0' <<<"$out")" "1 1 3" "its name is its own, a missing source is said, and asking again is fine"
+print_tree "$(at snap snap-1)" | diff <(echo "$tree") - | head -5 | sed 's/^/# /' ; [ "${PIPESTATUS[1]}" = 0 ]
+ok "all of the tree is in the snapshot"
+[ "$(allocated "$(at snap snap-1)/sparse")" -lt 1024 ]
+ok "a sparse file stays sparse ($(allocated "$(at snap snap-1)/sparse") KiB)"
+is "$(for i in 1 2 3; do (cd "$(brick $i b)/$(at snap snap-1)" && find . -type f -size -2M -print0 | sort -z | xargs -0 sha256sum | sha256sum); done | sort -u | wc -l)" 1 "and the same on every brick"
+
+# ---- restore, clone ---------------------------------------------------------------------------
+lap "restore"
+in_box 1 bash -c "cd $acl/$dir && rm -rf many && echo other >random && touch new"
+changed=$(print_tree "$dir")
+out=$(driver <<<"create b pvc-other 5
+copy b pvc-other 2097152 s:snap-1
+copy b pvc-small 1000 s:snap-1
+copy b f:pvc-kind 2097152 s:snap-1
+until copy b pvc-restored 3145728 s:snap-1
+until copy b pvc-clone 2097152 pvc-dir
+find b pvc-restored
+create b pvc-restored 3145728")
+is "$(grep -c 'rc 0' <<<"$out") $(grep -c 'rc -17' <<<"$out") $(grep -c 'rc -22' <<<"$out")" "5 1 2" "restored and cloned; not into what is there, smaller or of another kind" || echo "# $out"
+grep -q '"name":"pvc-restored","kind":"d","size":3145728,"ready":true,"source":"snap-1","sourceKind":"s"' <<<"$out"
+ok "a copy says what it is of"
+[ "$(print_tree "$(at subvol pvc-restored)")" = "$tree" ]
+ok "what was restored is what was"
+[ "$(print_tree "$(at subvol pvc-clone)")" = "$changed" ]
+ok "the clone is what is"
+
+# ---- files, and one that is written to --------------------------------------------------------
+lap "files"
+file=$(at virtblock pvc-file)
+in_box 1 bash -c "for i in 0 40 90 150 200 285; do head -c 8M /dev/urandom | dd of=$acl/$file bs=1M seek=\$i conv=notrunc status=none; done"
+want=$(sum "$file")
+[ ${#want} = 64 ]
+ok "a file with something in it"
+out=$(driver <<<"until snapshot b snap-file 0 f:pvc-file")
+is "$(sum "$(at snap snap-file)")" "$want" "a snapshot of a file" || echo "# $out"
+[ "$(allocated "$(at snap snap-file)")" -lt 102400 ]
+ok "which stays sparse ($(allocated "$(at snap snap-file)") KiB)"
+touch "$LAB/go"
+in_box 1 bash -c "while [ -e $LAB/go ]; do echo x | dd of=$acl/$file bs=1 seek=299892700 conv=notrunc status=none; sleep 0.1; done" &
+writer=$!
+out=$(driver <<<"until copy b f:pvc-torn 299892736 f:pvc-file")
+rm "$LAB/go"; wait $writer
+grep -q "rc -16.*written to" <<<"$out"
+ok "a file that is written to has no copy" || echo "# $out"
+want=$(sum "$file")
+out=$(driver <<<"until copy b f:pvc-torn 299892736 f:pvc-file")
+is "$(sum "$(at virtblock pvc-torn)")" "$want" "until nobody writes" || echo "# $out"
+
+# ---- kill -9 in the middle --------------------------------------------------------------------
+lap "kill"
+# Whenever it is said to be ready it is complete; what was interrupted goes on.
+killed() { # KIND-PREFIX NAME SOURCE WANT PRINT
+	local early=0 kills=0
+	driver <<<"until copy b $2 299892736 $3" >"$LAB/killed.out" &
+	local pid=$!
+	for _ in 1 2 3 4 5; do
+		sleep "0.$((RANDOM % 8 + 1))"
+		kill_workers && kills=$((kills + 1))
+		if info "$1" "${2#*:}" 2>/dev/null | grep -q '"ready":true'; then
+			[ "$($5 "$(at "$1" "${2#*:}")")" = "$4" ] || early=1
+			break
+		fi
+	done
+	wait $pid
+	is "$(sed 's/: rc \(-*[0-9]*\),.*/ \1/' "$LAB/killed.out") $early" "copy b $2 0 0" "killed while copying ($kills times), it goes on and is never ready early" ||
+		sed 's/^/# /' "$LAB/killed.out"
+	[ "$($5 "$(at "$1" "${2#*:}")")" = "$4" ]
+	ok "and is complete in the end"
+}
+killed virtblock f:pvc-kill-file s:snap-file "$(sum "$(at snap snap-file)")" sum
+killed subvol pvc-kill-tree s:snap-1 "$tree" print_tree
+links_gone() { [ -z "$(ls -A "$(brick 1 b)/.quartermaster-copy"; ls -A "$(brick 1 b)/.quartermaster-trash")" ] || { driver <<<$'stat b\nsleep 500' >/dev/null; false; }; }
+
+# ---- a hostile tree, and a copy that is not wanted any more -----------------------------------
+lap "a"
+touch "$LAB/go"
+in_box 1 bash -c "mkdir $acl/secret-place && echo key >$acl/secret-place/key; cd $acl/$dir && while [ -e $LAB/go ]; do
+	mkdir -p swap/in; echo 1 >swap/in/key; mv swap swapped; ln -s ../../../../secret-place swap; ln -s ../../../../secret-place/key swapped/in/k; rm swap; rm -r swapped; done" 2>/dev/null &
+writer=$!
+out=$(driver <<<"until copy b pvc-hostile-1 2097152 pvc-dir
+until copy b pvc-hostile-2 2097152 pvc-dir
+bg until copy b pvc-hostile-3 2097152 pvc-dir
+until copy b pvc-hostile-4 2097152 pvc-dir
+join")
+rm "$LAB/go"; wait $writer
+is "$(grep -c 'rc 0' <<<"$out")" 4 "a tree in which links are swapped in is copied" || echo "# $out"
+leaked=$(for i in 1 2 3 4; do find "$(brick 1 b)/$(at subvol pvc-hostile-$i)" -type f -name key -exec grep -l '^key$' {} +; done)
+is "$leaked" "" "and nothing from outside of it"
+
+out=$(driver <<<"copy b f:pvc-unwanted 299892736 s:snap-file
+sleep 300
+find b f:pvc-unwanted
+create b f:pvc-unwanted 299892736
+resize b f:pvc-unwanted 399892736
+copy b f:pvc-twice 299892736 f:pvc-unwanted
+remove b f:pvc-unwanted
+find b f:pvc-unwanted
+remove b s:snap-1
+remove b s:snap-1
+snapshots b
+sleep 500")
+grep -q '^find.*rc 0.*"ready":false' <<<"$out" && is "$(sed -n 's/:.*rc \(-*[0-9]*\),.*/ \1/p' <<<"$out" | cut -d' ' -f4 | xargs)" "1 0 -17 -17 -11 0 -2 0 0 0" "a copy that is removed while it is made is gone" || echo "# $out"
+is "$(at virtblock pvc-unwanted)$(at snap snap-1)" "" "with its data, and a snapshot too"
+until_true 20 links_gone
+ok "nothing else is left of the copies" || ls -laR "$(brick 1 b)/.quartermaster-copy" "$(brick 1 b)/.quartermaster-trash" | head -20 | sed 's/^/# /'
+in_box 1 umount "$acl"
