@@ -32,7 +32,7 @@ int cmd_crds(struct session *s, const struct args *a)
 		rc = register_crds(args_value(a, "kubeconfig"), &err);
 		return rc < 0 ? session_fail(s, rc, &err) : QM_OK;
 	}
-	text = schema_crds_yaml();
+	text = schema_crds_yaml(args_given(a, "snapshots"));
 	(void)fputs(text, s->out);
 	return QM_OK;
 }

@@ -47,6 +47,8 @@ static const struct flag delete_flags[] = {
 };
 
 static const struct flag crds_flags[] = {
+	{ 0, "snapshots", NULL,
+	  "Those of snapshots instead, for a cluster that has none: usually they come with it." },
 	{ 0, "register", NULL,
 	  "Instead, do as the operator does: create or update them, and wait until they are "
 	  "served." },

@@ -302,9 +302,11 @@ void sources_make(struct runner *r)
 int source_start(struct source *s, struct error *err)
 {
 	struct runner *r = s->runner;
+	const struct kind *kind = s->cache.kind;
+	bool own = r->own_ns && kind->custom && !kind->shared;
 	struct reflector_options o = { .kube = r->kube,
 				       .cache = &s->cache,
-				       .ns = r->own_ns && s->cache.kind->custom ? r->own_ns : r->ns,
+				       .ns = own ? r->own_ns : r->ns,
 				       .synced = source_synced,
 				       .userdata = s };
 

@@ -3,6 +3,7 @@
 #include "base/quantity.h"
 #include "operator/ledger.h"
 #include "operator/op.h"
+#include "operator/source.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,11 +11,13 @@
 /*
  * From a claim to a volume. Every step can be the last before a crash, so each leaves behind what
  * the next attempt needs: first the claim names its pool and holds our finalizer, then the
- * directory is made, then the PersistentVolume; all names follow from the claim's uid. A claim
- * that is deleted on the way is undone, or its volume reclaimed like any other once it exists.
+ * volume is made (or copied from another, which takes its time), then the PersistentVolume; all names
+ * follow from the claim's uid. A claim that is deleted on the way is undone, or its volume reclaimed
+ * like any other once it exists.
  */
 #define WAIT_AGAIN_MS 30000
-#define OTHERS_AGAIN_MS 10000
+#define OTHERS_AGAIN_MS 10000 /* what another loop, or Kubernetes, has yet to do */
+#define COPY_AGAIN_MS 1000 /* while a copy is under way: a worker says nothing by itself */
 
 struct work {
 	struct reconcile *r;
@@ -22,6 +25,9 @@ struct work {
 	const char *key;
 	json_t *claim, *class;
 	char *volume;
+	enum volume_kind kind;
+	struct source source; /* with has_source */
+	bool has_source;
 };
 
 static void work_done(struct work *w)
@@ -29,6 +35,7 @@ static void work_done(struct work *w)
 	json_decref(w->claim);
 	json_decref(w->class);
 	free(w->volume);
+	source_done(&w->source);
 }
 
 static void say(struct work *w, bool warning, const char *reason, const char *message)
@@ -86,18 +93,50 @@ static int wait_for_room(struct work *w, int64_t biggest, size_t pools)
 	return keep_waiting(w, message, WAIT_AGAIN_MS);
 }
 
-/* What we cannot make, and why; NULL: we can. */
-static const char *refusal(const json_t *claim)
+/* ---- what is asked for ------------------------------------------------------------------------- */
+
+static bool wants_mode(const json_t *claim, const char *mode)
 {
+	size_t i;
+	json_t *m;
+
+	json_array_foreach (jget(claim, "spec", "accessModes"), i, m)
+		if (streq(json_string_value(m), mode))
+			return true;
+	return false;
+}
+
+/* By volumeMode and by what the class says; NULL: a kind that nobody knows. */
+static const enum volume_kind *kind_wanted(const json_t *claim, const json_t *class)
+{
+	static const enum volume_kind directory = VOLUME_DIRECTORY, file = VOLUME_FILE,
+				      block = VOLUME_BLOCK;
+	const char *kind = jstr(class, "parameters", "kind");
+
 	if (streq(jstr(claim, "spec", "volumeMode"), "Block"))
-		return "volumeMode Block is not offered by this class; ask for volumeMode "
-		       "Filesystem";
-	if (jget(claim, "spec", "dataSource") || jget(claim, "spec", "dataSourceRef"))
-		return "a volume cannot begin with the data of another yet; leave dataSource out";
-	if (jget(claim, "spec", "selector"))
+		return &block;
+	if (!kind || streq(kind, "directory"))
+		return &directory;
+	return streq(kind, "file") ? &file : NULL;
+}
+
+/* What we cannot make, and why; NULL: we can. */
+static const char *refusal(struct work *w)
+{
+	const enum volume_kind *kind = kind_wanted(w->claim, w->class);
+
+	if (!kind)
+		return "the StorageClass has a kind that is neither directory nor file; name "
+		       "another class";
+	w->kind = *kind;
+	if (w->kind != VOLUME_DIRECTORY && wants_mode(w->claim, "ReadWriteMany"))
+		return "a block device, or a file with a file system of its own, has one writer; "
+		       "ask for ReadWriteOnce, ReadWriteOncePod or ReadOnlyMany, or for a volume "
+		       "that is a directory";
+	if (jget(w->claim, "spec", "selector"))
 		return "a claim with a selector only binds existing volumes; leave it out to get a "
 		       "new one";
-	if (claim_bytes(claim) <= 0)
+	if (claim_bytes(w->claim) <= 0)
 		return "the claim asks for no size; set spec.resources.requests.storage";
 	return NULL;
 }
@@ -109,7 +148,7 @@ static int choose_pool(struct work *w, char **ret)
 	struct pool_offers o = { 0 };
 	int64_t biggest = 0;
 
-	pool_offers(w->r, NULL, &o);
+	pool_offers(w->r, w->has_source ? w->source.handle.pool : NULL, &o);
 	int rc = ledger_reserve(w->op->ledger, w->volume, w->key, claim_bytes(w->claim), o.items,
 				o.count, ret, &biggest);
 	if (rc == -ENOSPC) {
@@ -145,6 +184,8 @@ static int claim_pool(struct work *w, json_t **ret)
 	cleanup_free char *pool = NULL;
 	int rc;
 
+	if (chosen && w->has_source && !streq(chosen, w->source.handle.pool))
+		chosen = NULL;
 	if (chosen && object_has_finalizer(w->claim, QM_FINALIZER_PROVISION)) {
 		rc = op_get_live(w->r, &KIND_STORAGEPOOL, w->op->ns, chosen, ret);
 		if (rc < 0)
@@ -170,7 +211,7 @@ static int claim_pool(struct work *w, json_t **ret)
 
 static int create_pv(struct work *w, const json_t *pool)
 {
-	cleanup_json json_t *pv = pv_new(w->op, w->claim, w->class, pool), *made = NULL;
+	cleanup_json json_t *pv = pv_new(w->op, w->claim, w->class, pool, w->kind), *made = NULL;
 	int rc = kube_create(w->r->kube, &KIND_PV, pv, &made, &w->r->error);
 	if (rc == -EEXIST)
 		rc = kube_get(w->r->kube, &KIND_PV, NULL, w->volume, &made, &w->r->error);
@@ -185,15 +226,37 @@ static int create_pv(struct work *w, const json_t *pool)
 	return 0;
 }
 
-static int make_volume(struct work *w, const json_t *pool)
+/* In its pool: empty, or as a copy. 1: the copy is under way. */
+static int make_data(struct work *w, const struct worker_pool *pool)
 {
 	struct workers *workers = w->op->workers;
+	const struct worker_volume volume = { w->kind, w->volume };
+	const struct worker_volume from = { w->source.handle.kind, w->source.handle.name };
+	int rc;
+
+	if (!w->has_source)
+		return workers->ops->create(workers, pool, &volume, claim_bytes(w->claim),
+					    &w->r->error);
+	rc = source_hold(w->r, w->claim);
+	if (rc < 0)
+		return rc;
+	return workers->ops->copy(workers, pool, &volume, claim_bytes(w->claim), &from,
+				  &w->r->error);
+}
+
+static int make_volume(struct work *w, const json_t *pool)
+{
 	struct pool_access access;
 	pool_access(pool, &access);
 
-	struct worker_volume volume = { VOLUME_DIRECTORY, w->volume };
-	int rc = workers->ops->create(workers, &access.pool, &volume, claim_bytes(w->claim),
-				      &w->r->error);
+	int rc = make_data(w, &access.pool);
+	if (rc > 0) {
+		cleanup_free char *message =
+			xasprintf("the data is being copied in pool %s", object_name(pool));
+		say(w, false, "Provisioning", message);
+		w->r->again_ms = COPY_AGAIN_MS;
+		return 0;
+	}
 	if (rc == 0)
 		rc = create_pv(w, pool);
 	if (rc < 0) {
@@ -212,9 +275,28 @@ static int make_volume(struct work *w, const json_t *pool)
 
 /* ---- undoing it -------------------------------------------------------------------------------- */
 
+/* Of whatever kind it is: its class, which says so, may be gone or be another by now. */
+static int remove_data(struct work *w, const json_t *pool)
+{
+	static const enum volume_kind all[] = { VOLUME_DIRECTORY, VOLUME_FILE, VOLUME_BLOCK };
+	struct pool_access access;
+	int rc = 0;
+
+	pool_access(pool, &access);
+	for (size_t i = 0; i < ARRAY_SIZE(all) && rc == 0; i++) {
+		const struct worker_volume volume = { all[i], w->volume };
+
+		if ((all[i] == VOLUME_BLOCK) ==
+		    streq(jstr(w->claim, "spec", "volumeMode"), "Block"))
+			rc = w->op->workers->ops->remove(w->op->workers, &access.pool, &volume,
+							 &w->r->error);
+	}
+	return rc;
+}
+
 /*
  * The claim goes while its volume was in the making. Where the PersistentVolume exists, it carries
- * on: it will be Released, and reclaimed as such. Otherwise nothing knows the directory but this claim.
+ * on: it will be Released, and reclaimed as such. Otherwise nothing knows the data but this claim.
  */
 static int undo(struct work *w)
 {
@@ -229,11 +311,7 @@ static int undo(struct work *w)
 			return rc;
 	}
 	if (!pv && pool) {
-		struct pool_access access;
-		pool_access(pool, &access);
-		struct worker_volume volume = { VOLUME_DIRECTORY, w->volume };
-		rc = w->op->workers->ops->remove(w->op->workers, &access.pool, &volume,
-						 &w->r->error);
+		rc = remove_data(w, pool);
 		if (rc < 0)
 			return rc;
 	}
@@ -322,10 +400,24 @@ static bool others_turn(struct work *w)
 	return there != NULL;
 }
 
+/* What it is to begin with: 0, or 1 where it has to wait for that. */
+static int claim_source(struct work *w)
+{
+	int rc = source_find(w->r, w->claim, w->kind, &w->source);
+
+	if (rc < 0)
+		return rc;
+	w->has_source = rc == SOURCE_THERE;
+	if (rc == SOURCE_NONE || rc == SOURCE_THERE)
+		return 0;
+	rc = keep_waiting(w, w->source.why, OTHERS_AGAIN_MS);
+	return rc < 0 ? rc : 1;
+}
+
 static int provision(struct work *w)
 {
 	cleanup_json json_t *pool = NULL, *pv = reader_get(w->r->cache, &KIND_PV, NULL, w->volume);
-	const char *refused = refusal(w->claim);
+	const char *refused = refusal(w);
 
 	if (pv)
 		return 0; /* made; now it is bound */
@@ -336,7 +428,9 @@ static int provision(struct work *w)
 		w->r->again_ms = OTHERS_AGAIN_MS;
 		return 0;
 	}
-	int rc = claim_pool(w, &pool);
+	int rc = claim_source(w);
+	if (rc == 0)
+		rc = claim_pool(w, &pool);
 	if (rc != 0)
 		return rc < 0 ? rc : 0;
 	ledger_waited(w->op->ledger, w->key);
@@ -382,7 +476,9 @@ static int claim_reconcile(struct reconcile *r, const char *key)
 		return 0;
 	}
 	w.volume = pv_name(w.claim);
-	int rc = work_on(&w);
+	int rc = source_release(r, w.claim);
+	if (rc == 0)
+		rc = work_on(&w);
 	work_done(&w);
 	return rc;
 }
@@ -391,8 +487,14 @@ static int claim_reconcile(struct reconcile *r, const char *key)
 static void claim_keys(const json_t *claim, struct reconcile *r, struct strv *keys)
 {
 	cleanup_free char *key = object_key(claim);
+	const json_t *ref = source_ref(claim);
+
+	if (source_is_claim(
+		    ref)) /* which may be waiting for this one to have its volume, or to be gone */
+		strv_add_take(keys, xasprintf("%s/%s", object_namespace(claim), jstr(ref, "name")));
 	if (jstr(claim, "spec", "volumeName") &&
-	    !object_has_finalizer(claim, QM_FINALIZER_PROVISION))
+	    !object_has_finalizer(claim, QM_FINALIZER_PROVISION) &&
+	    !object_has_finalizer(claim, SOURCE_FINALIZER))
 		ledger_waited(op_of(r)->ledger, key);
 	else if (!strv_contains(keys, key))
 		strv_add_take(keys, TAKE_PTR(key));

@@ -43,7 +43,8 @@ static int replace(struct kube *k, const json_t *there, const json_t *ours, json
 }
 
 /* One attempt. -ESTALE, -EEXIST by kube_create: somebody else was faster, look again. */
-static int register_once(struct kube *k, const json_t *ours, json_t **ret, struct error *err)
+static int register_once(struct kube *k, const struct kind *kind, const json_t *ours, json_t **ret,
+			 struct error *err)
 {
 	cleanup_json json_t *there = NULL;
 	int rc = kube_get(k, &KIND_CRD, NULL, object_name(ours), &there, err);
@@ -58,6 +59,10 @@ static int register_once(struct kube *k, const json_t *ours, json_t **ret, struc
 	if (rc < 0)
 		return rc;
 	version = version_of(there);
+	if (version < 0 && kind->shared) { /* whoever brought it sees to it */
+		*ret = TAKE_PTR(there);
+		return 0;
+	}
 	if (version < 0)
 		return not_ours(there, "without our label " CRD_SCHEMA_LABEL, err);
 	if (version >= CRD_SCHEMA_VERSION) {
@@ -150,7 +155,7 @@ static int ensure(struct kube *k, const struct kind *kind, struct error *err)
 	int rc = -ESTALE;
 
 	for (int i = 0; i < CONFLICTS_MAX && rc == -ESTALE; i++)
-		rc = register_once(k, ours, &there, err);
+		rc = register_once(k, kind, ours, &there, err);
 	if (rc == -EPERM)
 		return error_set(err, EPERM,
 				 "CustomResourceDefinition %s cannot be registered, since our "

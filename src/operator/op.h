@@ -85,6 +85,7 @@ int64_t claim_bytes(const json_t *claim);
 int64_t pv_bytes(const json_t *pv);
 /* "namespace/name" of the volume's claimRef, NULL: none; caller frees. */
 char *pv_claim_key(const json_t *pv);
+/* What a volume that makes sense is in its pool. */
 enum volume_kind pv_kind(const json_t *pv);
 /* The ConnectionInfo of a volume, flat, as hostvol reads it. New reference. */
 json_t *pv_connection(enum volume_kind kind, const char *name, const json_t *pool);
@@ -92,11 +93,11 @@ json_t *pv_connection(enum volume_kind kind, const char *name, const json_t *poo
 int pv_end(struct reconcile *r, const json_t *pv);
 /* The PersistentVolume of a claim in that pool. New reference. */
 json_t *pv_new(const struct operator* op, const json_t *claim, const json_t *class,
-	       const json_t *pool);
+	       const json_t *pool, enum volume_kind kind);
 
 /* ---- binding (bind.c) ------------------------------------------------------------------------- */
 /* A volume of the cache that a person made and that fits the claim: new reference, or NULL. */
 json_t *bind_candidate(struct reconcile *r, const json_t *claim);
 
 extern const struct controller SYSTEM_CONTROLLER, CLAIM_CONTROLLER, VOLUME_CONTROLLER,
-	RESIZE_CONTROLLER, BINDER_CONTROLLER;
+	RESIZE_CONTROLLER, SNAPSHOT_CONTROLLER, CONTENT_CONTROLLER, BINDER_CONTROLLER;

@@ -4,15 +4,23 @@
 #include "base/mem.h"
 #include "operator/ledger.h"
 #include "operator/op.h"
+#include "operator/snapshot.h"
+#include "operator/source.h"
 #include "operator/system.h"
 
 const struct controller *const operator_controllers[] = {
-	&SYSTEM_CONTROLLER, &CLAIM_CONTROLLER,	&VOLUME_CONTROLLER,
-	&RESIZE_CONTROLLER, &BINDER_CONTROLLER, NULL,
+	&SYSTEM_CONTROLLER,   &CLAIM_CONTROLLER,   &VOLUME_CONTROLLER, &RESIZE_CONTROLLER,
+	&SNAPSHOT_CONTROLLER, &CONTENT_CONTROLLER, &BINDER_CONTROLLER, NULL,
 };
 
 const struct controller *const operator_controllers_bound[] = {
-	&SYSTEM_CONTROLLER, &CLAIM_CONTROLLER, &VOLUME_CONTROLLER, &RESIZE_CONTROLLER, NULL,
+	&SYSTEM_CONTROLLER,
+	&CLAIM_CONTROLLER,
+	&VOLUME_CONTROLLER,
+	&RESIZE_CONTROLLER,
+	&SNAPSHOT_CONTROLLER,
+	&CONTENT_CONTROLLER,
+	NULL,
 };
 
 void operator_init(struct operator* op)
@@ -31,7 +39,12 @@ void operator_done(struct operator* op)
 
 bool operator_mark(const struct kind *kind, const json_t *object)
 {
-	return kind == &KIND_PV && !pv_is_taken(object);
+	if (kind == &KIND_PV)
+		return !pv_is_taken(object);
+	if (kind == &KIND_PVC)
+		return source_ref(object) && source_needed(object);
+	return kind == &KIND_VOLUMESNAPSHOT &&
+	       (!snapshot_is_ready(object) || object_deleting(object));
 }
 
 /* Keys of an object that no loop reads from a cache. */

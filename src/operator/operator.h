@@ -16,6 +16,8 @@
  *   system  key "<namespace>/<deployment>": nodes, plan, pools, status, class, deletion of nodes
  *   claim   key of a PersistentVolumeClaim: provisioning, and undoing it
  *   volume  key of a PersistentVolume: reclaim
+ *   resize  key of a PersistentVolumeClaim: growing
+ *   snapshot, content  keys of VolumeSnapshots and VolumeSnapshotContents (snapshot.h)
  *   binder  keys of both: binding and phases, only where op->binder (the embedded API)
  *
  * A loop does nothing while op->leads says no.
@@ -56,7 +58,7 @@ void operator_done(struct operator* op);
 /* For runner_options.project: drops what no loop reads, so that the caches stay small. */
 void operator_project(const struct kind *kind, json_t *object);
 
-/* For runner_options.mark: volumes that no claim has. */
+/* For runner_options.mark: volumes that no claim has, claims that are to be copies, snapshots in the making or going. */
 bool operator_mark(const struct kind *kind, const json_t *object);
 
 /* Names of labels, annotations and finalizers (docs/development.md, "Objects"). */

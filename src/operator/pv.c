@@ -9,22 +9,28 @@ bool pv_is_ours(const struct operator* op, const json_t *pv)
 	       streq(object_label(pv, QM_LABEL_DEPLOYMENT), op->deployment);
 }
 
+/* The volume's handle, where it is that of a volume which a worker makes. */
+static bool pv_handle(const json_t *pv, struct handle *ret)
+{
+	const char *text = jstr(pv, "spec", "csi", "volumeHandle");
+
+	return text && handle_parse(text, ret, NULL) == 0 && ret->kind != VOLUME_SNAPSHOT &&
+	       volume_prefix(ret->kind) != NULL;
+}
+
 bool pv_makes_sense(const json_t *pv)
 {
-	const char *id = jstr(pv, "spec", "csi", "volumeHandle");
-	struct handle h;
+	struct handle handle;
 
-	return id && handle_parse(id, &h, NULL) == 0 && volume_prefix(h.kind) &&
-	       h.kind != VOLUME_SNAPSHOT && streq(h.pool, object_label(pv, QM_LABEL_POOL)) &&
-	       streq(h.name, object_name(pv));
+	return pv_handle(pv, &handle) && streq(object_label(pv, QM_LABEL_POOL), handle.pool) &&
+	       streq(object_name(pv), handle.name);
 }
 
 enum volume_kind pv_kind(const json_t *pv)
 {
-	const char *id = jstr(pv, "spec", "csi", "volumeHandle");
-	struct handle h;
+	struct handle handle;
 
-	return id && handle_parse(id, &h, NULL) == 0 ? h.kind : VOLUME_DIRECTORY;
+	return pv_handle(pv, &handle) ? handle.kind : VOLUME_DIRECTORY;
 }
 
 bool pv_is_taken(const json_t *pv)
@@ -102,22 +108,30 @@ static json_t *pv_metadata(const struct operator* op, const char *name, const js
 	return meta;
 }
 
+/* The file system that the node makes in a file or a device, where it is asked to; NULL: none. */
+static const char *fs_type(const json_t *class, enum volume_kind kind)
+{
+	const char *type = jstr(class, "parameters", "csi.storage.k8s.io/fstype");
+
+	return kind != VOLUME_FILE ? NULL : type && *type ? type : "ext4";
+}
+
 json_t *pv_new(const struct operator* op, const json_t *claim, const json_t *class,
-	       const json_t *pool)
+	       const json_t *pool, enum volume_kind kind)
 {
 	char size[QUANTITY_TEXT_MAX];
 	cleanup_free char *name = pv_name(claim);
-	cleanup_free char *handle = handle_format(object_name(pool), VOLUME_DIRECTORY, name);
+	cleanup_free char *handle = handle_format(object_name(pool), kind, name);
 	const char *policy = jstr(class, "reclaimPolicy");
 
-	json_t *spec =
-		json_pack("{s:{s:s}, s:O, s:s, s:s, s:s, s:o, s:{s:s, s:s, s:o}}", "capacity",
-			  "storage", quantity_text(claim_bytes(claim), size), "accessModes",
-			  jget(claim, "spec", "accessModes"), "persistentVolumeReclaimPolicy",
-			  policy ? policy : "Delete", "storageClassName", object_name(class),
-			  "volumeMode", "Filesystem", "claimRef", claim_ref(claim), "csi", "driver",
-			  QM_DRIVER, "volumeHandle", handle, "volumeAttributes",
-			  pv_connection(VOLUME_DIRECTORY, name, pool));
+	json_t *spec = json_pack(
+		"{s:{s:s}, s:O, s:s, s:s, s:s, s:o, s:{s:s, s:s, s:s*, s:o}}", "capacity",
+		"storage", quantity_text(claim_bytes(claim), size), "accessModes",
+		jget(claim, "spec", "accessModes"), "persistentVolumeReclaimPolicy",
+		policy ? policy : "Delete", "storageClassName", object_name(class), "volumeMode",
+		kind == VOLUME_BLOCK ? "Block" : "Filesystem", "claimRef", claim_ref(claim), "csi",
+		"driver", QM_DRIVER, "volumeHandle", handle, "fsType", fs_type(class, kind),
+		"volumeAttributes", pv_connection(kind, name, pool));
 	if (json_array_size(jget(class, "mountOptions")))
 		json_object_set(spec, "mountOptions", jget(class, "mountOptions"));
 	return json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind", "PersistentVolume",

@@ -9,6 +9,10 @@
 /* What a quantity may look like; the server keeps it as it is written. */
 #define QUANTITY_PATTERN "^[0-9]+([.][0-9]+)?([eE][0-9]+|[kMGTPE]|[KMGTPE]i|m)?$"
 
+#define NOT_APPROVED                                                                               \
+	"unapproved, written for QuarterMaster to the public definition of "                       \
+	"snapshot.storage.k8s.io/v1, for clusters that have none"
+
 static json_t *field_schema(const struct kind *k, const struct field *f, const char *path);
 
 static void set_integer(json_t *schema, const char *key, int64_t value)
@@ -184,10 +188,11 @@ static json_t *columns_of(const struct kind *k)
 
 static json_t *names_of(const struct kind *k)
 {
-	json_t *names = json_pack("{s:s, s:s, s:s, s:s+, s:[s]}", "plural", k->plural, "singular",
-				  k->singular, "kind", k->kind, "listKind", k->kind, "List",
-				  "categories", "quartermaster");
+	json_t *names = json_pack("{s:s, s:s, s:s, s:s+}", "plural", k->plural, "singular",
+				  k->singular, "kind", k->kind, "listKind", k->kind, "List");
 
+	if (!k->shared)
+		(void)json_object_set_new(names, "categories", json_pack("[s]", "quartermaster"));
 	if (k->short_names)
 		(void)json_object_set_new(names, "shortNames", words(k->short_names));
 	return names;
@@ -204,22 +209,35 @@ json_t *schema_crd(const struct kind *k)
 	(void)snprintf(number, sizeof(number), "%d", CRD_SCHEMA_VERSION);
 	if (k->has_status)
 		(void)json_object_set_new(version, "subresources", json_pack("{s:{}}", "status"));
-	return json_pack("{s:s, s:s, s:{s:s, s:{s:s}}, s:{s:s, s:s, s:o, s:[o]}}", "apiVersion",
-			 "apiextensions.k8s.io/v1", "kind", "CustomResourceDefinition", "metadata",
-			 "name", name, "labels", CRD_SCHEMA_LABEL, number, "spec", "group",
-			 k->group, "scope", k->namespaced ? "Namespaced" : "Cluster", "names",
-			 names_of(k), "versions", version);
+	json_t *crd =
+		json_pack("{s:s, s:s, s:{s:s, s:{s:s}}, s:{s:s, s:s, s:o, s:[o]}}", "apiVersion",
+			  "apiextensions.k8s.io/v1", "kind", "CustomResourceDefinition", "metadata",
+			  "name", name, "labels", CRD_SCHEMA_LABEL, number, "spec", "group",
+			  k->group, "scope", k->namespaced ? "Namespaced" : "Cluster", "names",
+			  names_of(k), "versions", version);
+	/* names that end in k8s.io are protected: the API server wants to know who approved them */
+	if (k->shared)
+		jset(crd, json_string(NOT_APPROVED), "metadata", "annotations",
+		     "api-approved.kubernetes.io");
+	return crd;
 }
 
-char *schema_crds_yaml(void)
+char *schema_crds_yaml(bool shared)
 {
 	struct buf out = { 0 };
 
+	buf_puts(&out, "# SPDX-License-Identifier: Apache-2.0\n");
 	buf_puts(&out,
-		 "# SPDX-License-Identifier: Apache-2.0\n"
-		 "# Made by `quartermaster crds`; the operator registers the same by itself.\n");
+		 shared ? "# Made by `quartermaster crds --snapshots`. Only for a cluster that has "
+			  "no definitions of them; there the\n"
+			  "# operator registers the same by itself.\n"
+			: "# Made by `quartermaster crds`; the operator registers the same by "
+			  "itself.\n");
 	for (size_t i = 0; kinds[i]; i++) {
-		cleanup_json json_t *crd = kinds[i]->custom ? schema_crd(kinds[i]) : NULL;
+		cleanup_json json_t *crd = NULL;
+
+		if (kinds[i]->custom && kinds[i]->shared == shared)
+			crd = schema_crd(kinds[i]);
 		cleanup_free char *text = crd ? yaml_text(crd) : NULL;
 
 		if (text)

@@ -18,8 +18,8 @@
 
 /* New reference; k must be custom. */
 json_t *schema_crd(const struct kind *k);
-/* All of them, as YAML documents; the caller frees it. */
-char *schema_crds_yaml(void);
+/* All of them that are ours, or those that are shared, as YAML documents; the caller frees it. */
+char *schema_crds_yaml(bool shared);
 
 /* ---- crd_rules.c: x-kubernetes-validations ---------------------------------------------------- */
 struct crd_rule {

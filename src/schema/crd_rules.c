@@ -159,6 +159,18 @@ static const struct crd_rule node_spec_rules[] = {
 	R_END,
 };
 
+static const struct crd_rule snapshot_source_rules[] = {
+	{ .rule = "has(self.persistentVolumeClaimName) != has(self.volumeSnapshotContentName)",
+	  .message = "exactly one of persistentVolumeClaimName and volumeSnapshotContentName is "
+		     "needed" },
+	R_END,
+};
+static const struct crd_rule content_source_rules[] = {
+	{ .rule = "has(self.volumeHandle) != has(self.snapshotHandle)",
+	  .message = "exactly one of volumeHandle and snapshotHandle is needed" },
+	R_END,
+};
+
 static const struct {
 	const struct kind *kind;
 	const char *path;
@@ -167,6 +179,8 @@ static const struct {
 	{ &KIND_STORAGENODE, "spec", node_spec_rules },
 	{ &KIND_STORAGENODE, "spec.storageNetwork.ips", ips_rules },
 	{ &KIND_STORAGENODE, "spec.directories", nesting_rules },
+	{ &KIND_VOLUMESNAPSHOT, "spec.source", snapshot_source_rules },
+	{ &KIND_VOLUMESNAPSHOTCONTENT, "spec.source", content_source_rules },
 };
 
 /* ---- putting them into the schema ------------------------------------------------------------- */

@@ -79,6 +79,8 @@ struct kind {
 	bool namespaced;
 	bool has_status;         /* a status subresource */
 	bool custom;             /* a CRD of ours (PATCH: merge), else built into Kubernetes (strategic merge) */
+	/* custom, but the definition may be another's, which is left as it is; its objects are in any namespace */
+	bool shared;
 	bool own_columns;        /* columns are the whole table */
 	uint32_t max_name;       /* bytes of metadata.name; 0: 253 */
 	bool label_name;         /* the name is a DNS-1123 label (no dots), else a subdomain */
@@ -89,11 +91,13 @@ struct kind {
 /*
  * All kinds, ended by NULL: StorageNode, StorageStatus, StoragePool (coreos.com/v1); StorageClass
  * (storage.k8s.io/v1); PersistentVolumeClaim, PersistentVolume, Event, Namespace, ConfigMap,
- * Secret, Node, Pod (v1; Pod so that kubectl describe of a claim can list none); Lease (coordination.k8s.io/v1).
+ * Secret, Node, Pod (v1; Pod so that kubectl describe of a claim can list none); Lease (coordination.k8s.io/v1);
+ * VolumeSnapshot, VolumeSnapshotContent, VolumeSnapshotClass (snapshot.storage.k8s.io/v1).
  */
 extern const struct kind *const kinds[];
 extern const struct kind KIND_STORAGENODE, KIND_STORAGESTATUS, KIND_STORAGEPOOL, KIND_STORAGECLASS, KIND_PVC,
-	KIND_PV, KIND_EVENT, KIND_NAMESPACE, KIND_CONFIGMAP, KIND_SECRET, KIND_NODE, KIND_POD, KIND_LEASE;
+	KIND_PV, KIND_EVENT, KIND_NAMESPACE, KIND_CONFIGMAP, KIND_SECRET, KIND_NODE, KIND_POD, KIND_LEASE,
+	KIND_VOLUMESNAPSHOT, KIND_VOLUMESNAPSHOTCONTENT, KIND_VOLUMESNAPSHOTCLASS;
 
 /*
  * Kinds that only a cluster has, ended by NULL: for the client, and for that alone. None of the

@@ -222,8 +222,11 @@ static int w_remove(struct workers *w, const struct worker_pool *pool,
 	struct fixture *f = of_workers(w);
 	cleanup_free char *key = volume_key(v);
 	int rc = worker_fault(f, err);
-	if (rc == 0)
+	if (rc == 0) {
 		json_object_del(jget(f->volumes, pool->name), key);
+		json_object_del(f->copies, key);
+		json_object_del(f->data, key);
+	}
 	return rc;
 }
 
@@ -282,19 +285,34 @@ static int w_list(struct workers *w, const struct worker_pool *pool, json_t **re
 	return 0;
 }
 
-/* Copies are complete at once, unless the test says how often to ask. */
+/* Complete at the call after f->copy_calls that found it under way; what is in the source is what it held then. */
 static int w_copy(struct workers *w, const struct worker_pool *pool, const struct worker_volume *v,
 		  int64_t size, const struct worker_volume *from, struct error *err)
 {
 	struct fixture *f = of_workers(w);
-	cleanup_free char *source = volume_key(from);
-	if (!jget(f->volumes, pool->name, source))
+	cleanup_free char *source = volume_key(from), *key = volume_key(v);
+	int64_t calls = jint(f->copies, key);
+	int rc;
+	if (jget(f->volumes, pool->name, key) && !jget(f->copies, key))
+		return 0; /* complete */
+	if (!jget(f->volumes, pool->name, source) || jget(f->copies, source))
 		return error_set(err, ENOENT, "there is no volume %s", from->name);
 	if (f->copying > 0) {
 		f->copying--;
 		return 1;
 	}
-	return w_create(w, pool, v, size, err);
+	rc = w_create(w, pool, v, size, err);
+	if (rc < 0)
+		return rc;
+	if (calls < f->copy_calls) {
+		json_object_set_new(f->copies, key, json_integer(calls + 1));
+		f->under_way = true;
+		return 1;
+	}
+	json_object_del(f->copies, key);
+	if (jget(f->data, source))
+		json_object_set(f->data, key, jget(f->data, source));
+	return 0;
 }
 
 static int w_snapshot(struct workers *w, const struct worker_pool *pool,
@@ -307,10 +325,10 @@ static int w_snapshot(struct workers *w, const struct worker_pool *pool,
 	int64_t size = jint(f->volumes, pool->name, source);
 	int rc = w_copy(w, pool, &v, size, from, err);
 	char kind[2] = { (char)from->kind, 0 };
-	if (rc == 0)
+	if (rc >= 0)
 		*ret = json_pack("{s:s, s:s, s:s, s:I, s:s, s:b}", "name", name, "source",
 				 from->name, "kind", kind, "size", (json_int_t)size, "created",
-				 "2026-01-01T00:00:00Z", "ready", 1);
+				 "2026-01-01T00:00:00Z", "ready", rc == 0);
 	if (rc == 0)
 		jset(f->snapshots, json_incref(*ret), pool->name, name);
 	return rc;
@@ -508,15 +526,18 @@ void settle(struct fixture *f)
 	do {
 		if (++rounds > 60)
 			fail_msg("nothing ever comes to rest");
+		f->under_way = false;
 		before = store_version(f->store);
 		reconcile(f, &SYSTEM_CONTROLLER, system);
 		agents_act(f);
 		reconcile_all(f, &CLAIM_CONTROLLER, &KIND_PVC);
 		reconcile_all(f, &BINDER_CONTROLLER, &KIND_PVC);
 		reconcile_all(f, &RESIZE_CONTROLLER, &KIND_PVC);
+		reconcile_all(f, &SNAPSHOT_CONTROLLER, &KIND_VOLUMESNAPSHOT);
+		reconcile_all(f, &CONTENT_CONTROLLER, &KIND_VOLUMESNAPSHOTCONTENT);
 		reconcile_all(f, &BINDER_CONTROLLER, &KIND_PV);
 		reconcile_all(f, &VOLUME_CONTROLLER, &KIND_PV);
-	} while (store_version(f->store) != before);
+	} while (store_version(f->store) != before || f->under_way);
 }
 
 void fixture_restart(struct fixture *f)
@@ -551,6 +572,8 @@ struct fixture *fixture_new(void)
 	f->volumes = json_object();
 	f->snapshots = json_object();
 	f->agents = json_object();
+	f->copies = json_object();
+	f->data = json_object();
 	f->pool_bytes = 10 * GIB;
 	f->leads = true;
 	f->op = (struct operator){ .deployment = "gold",
@@ -580,6 +603,8 @@ void fixture_free(struct fixture *f)
 	store_close(f->store);
 	json_decref(f->volumes);
 	json_decref(f->snapshots);
+	json_decref(f->copies);
+	json_decref(f->data);
 	json_decref(f->agents);
 	json_decref(f->stale_nodes);
 	strv_done(&f->seen);

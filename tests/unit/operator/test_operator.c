@@ -208,12 +208,12 @@ static void refused_claims(void **state)
 		"{s:s, s:s, s:{s:s, s:s}, s:{s:s, s:s, s:[s], s:{s:{s:s}}}}", "apiVersion", "v1",
 		"kind", "PersistentVolumeClaim", "metadata", "name", "block", "namespace",
 		"default", "spec", "storageClassName", "gold", "volumeMode", "Block", "accessModes",
-		"ReadWriteOnce", "resources", "requests", "storage", "1Gi");
+		"ReadWriteMany", "resources", "requests", "storage", "1Gi");
 	assert_int_equal(kube_create(f->api, &KIND_PVC, claim, NULL, &err), 0);
 	settle(f);
 	cleanup_json json_t *now = get_claim(f, "block");
 	assert_string_equal(jstr(now, "status", "phase"), "Pending");
-	assert_non_null(strstr(object_annotation(now, QM_ANNOTATION_WAITING), "Block"));
+	assert_non_null(strstr(object_annotation(now, QM_ANNOTATION_WAITING), "block device"));
 	fixture_free(f);
 }
 

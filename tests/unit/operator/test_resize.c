@@ -114,6 +114,7 @@ static void any_write_may_fail(void **state)
 			ask_for(f, "c1", "4Gi");
 			settle(f);
 			failed = f->failed;
+			f->fail_at = 0;
 			fixture_restart(f);
 			settle(f);
 			assert_sizes(f, "c1", "4Gi", "4Gi");

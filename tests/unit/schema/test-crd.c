@@ -73,6 +73,11 @@ static void walk_schema(const char *path, const json_t *schema)
 		walk_schema(path, jget(schema, "additionalProperties"));
 }
 
+static const char *approval(const json_t *crd)
+{
+	return jstr(crd, "metadata", "annotations", "api-approved.kubernetes.io");
+}
+
 static void test_structural(void **state)
 {
 	for (size_t i = 0; kinds[i]; i++) {
@@ -82,11 +87,17 @@ static void test_structural(void **state)
 
 		if (!crd)
 			continue;
-		walk_schema("spec", jget(root, "properties", "spec"));
-		walk_schema("status", jget(root, "properties", "status"));
-		assert_non_null(jget(version, "subresources", "status"));
+		for (const struct field *f = kinds[i]->fields; f->name; f++)
+			walk_schema(f->name, jget(root, "properties", f->name));
+		assert_int_equal(jget(version, "subresources", "status") != NULL,
+				 kinds[i]->has_status);
+		assert_string_equal(jstr(crd, "spec", "scope"),
+				    kinds[i]->namespaced ? "Namespaced" : "Cluster");
+		if (kinds[i]->shared) { /* its group is protected */
+			assert_true(str_has_prefix(approval(crd), "unapproved, "));
+			continue;
+		}
 		assert_true(json_array_size(jget(version, "additionalPrinterColumns")) >= 7);
-		assert_string_equal(jstr(crd, "spec", "scope"), "Namespaced");
 	}
 }
 
@@ -138,8 +149,8 @@ static void test_refused(void **state)
 /* An operator replaces only what has a lower number, so that a change without a new number is lost. */
 static void test_version(void **state)
 {
-	cleanup_free char *text = schema_crds_yaml();
-	uint64_t hash = XXH64(text, strlen(text), 0);
+	cleanup_free char *ours = schema_crds_yaml(false), *shared = schema_crds_yaml(true);
+	uint64_t hash = XXH64(shared, strlen(shared), XXH64(ours, strlen(ours), 0));
 
 	if (CRD_SCHEMA_VERSION != KNOWN_VERSION || hash != KNOWN_HASH)
 		fail_msg("the definitions have changed (hash 0x%016llx): once a version has been "
@@ -149,10 +160,15 @@ static void test_version(void **state)
 
 static void test_committed(void **state)
 {
-	cleanup_free char *made = schema_crds_yaml(), *committed = source("deploy/crds.yaml");
+	cleanup_free char *made = schema_crds_yaml(false), *committed = source("deploy/crds.yaml");
+	cleanup_free char *shared = schema_crds_yaml(true);
+	cleanup_free char *snapshots = source("deploy/snapshot-crds.yaml");
 
 	if (!streq(made, committed))
 		fail_msg("deploy/crds.yaml is old; run: quartermaster crds > deploy/crds.yaml");
+	if (!streq(shared, snapshots))
+		fail_msg("deploy/snapshot-crds.yaml is old; run: quartermaster crds --snapshots > "
+			 "deploy/snapshot-crds.yaml");
 }
 
 static void test_docs(void **state)

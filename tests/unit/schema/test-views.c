@@ -113,9 +113,8 @@ static void test_rows(void **state)
 			"usedBytes: 0}",
 		   "[\"a\",\"glusterfs\",\"ONLINE\",\"2/"
 		   "3\",2,\"1.0Gi\",\"0\",\"60s\",\"-\",\"\"]");
-	expect_row(
-		&KIND_STORAGESTATUS, META "spec: {type: glusterfs}",
-		"[\"a\",\"glusterfs\",\"OFFLINE\",\"0/0\",0,\"-\",\"-\",\"60s\",\"-\",\"\"]");
+	expect_row(&KIND_STORAGESTATUS, META "spec: {type: glusterfs}",
+		   "[\"a\",\"glusterfs\",\"OFFLINE\",\"0/0\",0,\"-\",\"-\",\"60s\",\"-\",\"\"]");
 	expect_row(
 		&KIND_STORAGEPOOL,
 		META "spec: {volumeType: 'replicate:3', bricks: [{}, {}, {}]}\n"
@@ -184,7 +183,7 @@ static void test_openapi(void **state)
 	cleanup_json json_t *index = schema_openapi_index(), *again = schema_openapi_index();
 	const json_t *paths = json_object_get(index, "paths");
 
-	assert_int_equal(json_object_size(paths), 4);
+	assert_int_equal(json_object_size(paths), 5);
 	assert_true(str_has_prefix(jstr(paths, "apis/coreos.com/v1", "serverRelativeURL"),
 				   "/openapi/v3/apis/coreos.com/v1?hash="));
 	assert_true(str_has_prefix(jstr(paths, "api/v1", "serverRelativeURL"),
@@ -254,7 +253,7 @@ static void test_discovery(void **state)
 
 	assert_string_equal(jstr(core, "apiVersion"), "apidiscovery.k8s.io/v2");
 	assert_int_equal(json_array_size(json_object_get(core, "items")), 1);
-	assert_int_equal(json_array_size(json_object_get(groups, "items")), 3);
+	assert_int_equal(json_array_size(json_object_get(groups, "items")), 4);
 	assert_string_equal(jstr(first, "metadata", "name"), "coreos.com");
 	node = json_array_get(
 		jget(json_array_get(json_object_get(first, "versions"), 0), "resources"), 0);
@@ -265,7 +264,7 @@ static void test_discovery(void **state)
 	assert_string_equal(jstr(json_array_get(jget(node, "subresources"), 0), "subresource"),
 			    "status");
 
-	assert_int_equal(json_array_size(json_object_get(plain, "groups")), 3);
+	assert_int_equal(json_array_size(json_object_get(plain, "groups")), 4);
 	assert_string_equal(jstr(group, "preferredVersion", "groupVersion"), "coreos.com/v1");
 	assert_int_equal(json_array_size(json_object_get(resources, "resources")), 6);
 	assert_string_equal(jstr(versions, "kind"), "APIVersions");

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "operator/op.h"
+
+/*
+ * Snapshots. Two loops, as people know them from external-snapshotter, with its names, so that each
+ * can work together with the other half of that:
+ *
+ *   snapshot  key of a VolumeSnapshot: the common controller. It makes the VolumeSnapshotContent, binds
+ *             both, keeps the status and sees to deletion; for snapshots of our own volumes, and on a cluster
+ *             only while no snapshot-controller holds its lease.
+ *   content   key of a VolumeSnapshotContent of our driver: the snapshotter. It takes the snapshot in the
+ *             volume's pool, or finds one that is there, and removes it.
+ */
+#define SNAPSHOT_PREFIX "snapshot.storage.kubernetes.io/"
+/* annotations */
+#define SNAPSHOT_BEING_CREATED SNAPSHOT_PREFIX "volumesnapshot-being-created" /* content: "yes" */
+#define SNAPSHOT_BEING_DELETED SNAPSHOT_PREFIX "volumesnapshot-being-deleted" /* content: "yes" */
+#define SNAPSHOT_DEFAULT_CLASS SNAPSHOT_PREFIX "is-default-class" /* class: "true" */
+/* finalizers */
+#define SNAPSHOT_CONTENT_HELD SNAPSHOT_PREFIX "volumesnapshotcontent-bound-protection"
+#define SNAPSHOT_BOUND SNAPSHOT_PREFIX "volumesnapshot-bound-protection"
+#define SNAPSHOT_AS_SOURCE SNAPSHOT_PREFIX "volumesnapshot-as-source-protection"
+#define SNAPSHOT_CLAIM_HELD SNAPSHOT_PREFIX "pvc-as-source-protection" /* claim */
+
+/* Who else does the common controller's work. */
+#define SNAPSHOT_LEASE_NS "kube-system"
+#define SNAPSHOT_LEASE "snapshot-controller-leader"
+
+/*
+ * Whether the content is of our driver and of a pool of ours (or of one that was), and which volume
+ * (its source) or snapshot (one that was there) it names.
+ */
+bool content_is_ours(struct reconcile *r, const json_t *content, struct handle *ret);
+/* Whether it names an existing snapshot. */
+bool content_is_given(const json_t *content);
+
+/* ---- one VolumeSnapshot in work (snapshot.c, snapshot_end.c) ------------------------------------ */
+struct snapshot_work {
+	struct reconcile *r;
+	struct operator* op;
+	json_t *snapshot;
+	const char *ns;
+};
+
+/* The name of the content that it has, or is to have; caller frees. */
+char *snapshot_content_name(const json_t *snapshot);
+/* The content's reference names this very snapshot. */
+bool content_points_back(const json_t *content, const json_t *snapshot);
+/* The claim it is taken of, NULL: it is of a content that was there. */
+const char *snapshot_claim(const json_t *snapshot);
+bool snapshot_is_ready(const json_t *snapshot);
+/* The claim is held until no snapshot is taken of it. */
+int snapshot_hold_claim(struct snapshot_work *w, const json_t *claim);
+bool snapshot_holds_claim(struct snapshot_work *w);
+int snapshot_release_claim(struct snapshot_work *w);
+/* Keys of claims that wait for this snapshot, or are made from it, are put on their loop's queue. */
+void snapshot_wake_claims(struct snapshot_work *w);
+/* What is left to do for one that is being deleted. */
+int snapshot_end(struct snapshot_work *w);

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/mem.h"
+#include "operator/snapshot.h"
+
+#include <errno.h>
+#include <string.h>
+
+/*
+ * From a VolumeSnapshotContent to a snapshot in the pool. The finalizer is there before the first
+ * byte is copied, and the snapshot's name follows from the VolumeSnapshot's uid: whatever a crash leaves
+ * is found again and completed, or removed.
+ */
+#define COPY_AGAIN_MS 1000 /* a worker says nothing by itself while it copies */
+#define POOL_AGAIN_MS 30000
+
+struct work {
+	struct reconcile *r;
+	struct operator* op;
+	json_t *content;
+	struct handle handle; /* what the content names */
+	char name[HANDLE_MAX + 1]; /* of the snapshot */
+};
+
+bool content_is_given(const json_t *content)
+{
+	return jstr(content, "spec", "source", "snapshotHandle") != NULL;
+}
+
+/* "<deployment>-<n>": of a pool that is gone only its name is left. */
+static bool is_pool_name(const struct operator* op, const char *name)
+{
+	size_t len = strlen(op->deployment);
+
+	return strncmp(name, op->deployment, len) == 0 && name[len] == '-' && name[len + 1] &&
+	       strspn(name + len + 1, "0123456789") == strlen(name + len + 1);
+}
+
+bool content_is_ours(struct reconcile *r, const json_t *content, struct handle *ret)
+{
+	struct operator* op = op_of(r);
+	bool given = content_is_given(content);
+	const char *text =
+		jstr(content, "spec", "source", given ? "snapshotHandle" : "volumeHandle");
+
+	if (!streq(jstr(content, "spec", "driver"), QM_DRIVER) || !text ||
+	    handle_parse(text, ret, NULL) < 0 || (ret->kind == VOLUME_SNAPSHOT) != given ||
+	    !volume_prefix(ret->kind))
+		return false;
+	cleanup_json json_t *pool = reader_get(r->cache, &KIND_STORAGEPOOL, op->ns, ret->pool);
+	return pool ? pool_is_ours(op, pool) : is_pool_name(op, ret->pool);
+}
+
+/* Its name in the pool: that which is given, or made of the VolumeSnapshot's uid, which must be fit for it. */
+static bool name_snapshot(struct work *w)
+{
+	const char *uid = jstr(w->content, "spec", "volumeSnapshotRef", "uid");
+	cleanup_free char *name = xasprintf("snap-%s", uid ? uid : ""), *text = NULL;
+	struct handle check;
+
+	if (!content_is_given(w->content)) {
+		text = handle_format(w->handle.pool, VOLUME_SNAPSHOT, name);
+		if (!uid || !*uid || handle_parse(text, &check, NULL) < 0)
+			return false;
+		memcpy(w->name, check.name, sizeof(w->name));
+		return true;
+	}
+	memcpy(w->name, w->handle.name, sizeof(w->name));
+	return true;
+}
+
+/* ---- status ------------------------------------------------------------------------------------- */
+
+static int write_status(struct work *w, json_t *status)
+{
+	json_t *content = NULL;
+	int rc = op_patch(w->r, &KIND_VOLUMESNAPSHOTCONTENT, w->content, "status",
+			  json_pack("{s:o}", "status", status), &content);
+
+	if (rc < 0)
+		return rc == -ENOENT ? 0 : rc;
+	json_decref(w->content);
+	w->content = content;
+	return 0;
+}
+
+/* Says once what went wrong; the key comes again, with growing pauses, by the rc that is returned. */
+static int failed(struct work *w, int rc, const char *reason)
+{
+	struct error error = w->r->error;
+	cleanup_free char *message =
+		xasprintf("%s: %s; trying again",
+			  content_is_given(w->content) ? "the snapshot cannot be found"
+						       : "the snapshot cannot be taken",
+			  error_text(&error, rc));
+	char now[TIME_TEXT_MAX];
+
+	if (streq(jstr(w->content, "status", "error", "message"), message))
+		return rc;
+	event_record(w->r->kube, &KIND_VOLUMESNAPSHOTCONTENT, w->content, "quartermaster", true,
+		     reason, "%s", message);
+	time_text(clock_wall_ms(w->r->clock), now);
+	int told = write_status(w, json_pack("{s:b, s:{s:s, s:s}}", "readyToUse", 0, "error",
+					     "message", message, "time", now));
+	w->r->error = error;
+	return told < 0 ? told : rc;
+}
+
+/* What the worker says of the snapshot, as the content's status; nothing is written where it stands there. */
+static int tell(struct work *w, const json_t *said, bool ready)
+{
+	cleanup_free char *handle = handle_format(w->handle.pool, VOLUME_SNAPSHOT, w->name);
+	const json_t *now = jget(w->content, "status");
+	int64_t created = 0;
+
+	if (jstr(said, "created"))
+		(void)time_parse(jstr(said, "created"), &created);
+	if (streq(jstr(now, "snapshotHandle"), handle) && jbool(now, "readyToUse") == ready &&
+	    !jget(now, "error"))
+		return 0;
+	return write_status(w, json_pack("{s:s, s:I, s:I, s:b, s:n}", "snapshotHandle", handle,
+					 "creationTime", (json_int_t)created * 1000000,
+					 "restoreSize", (json_int_t)jint(said, "size"),
+					 "readyToUse", (int)ready, "error"));
+}
+
+/* ---- making it, or finding it --------------------------------------------------------------------- */
+
+/* Held before anything is made; and marked as in the making, as others expect it. */
+static int hold(struct work *w, bool creating)
+{
+	json_t *content = NULL;
+	bool marked = object_annotation(w->content, SNAPSHOT_BEING_CREATED) != NULL;
+
+	if (object_has_finalizer(w->content, SNAPSHOT_CONTENT_HELD) && marked == creating)
+		return 0;
+	int rc = op_patch(w->r, &KIND_VOLUMESNAPSHOTCONTENT, w->content, NULL,
+			  json_pack("{s:{s:o, s:{s:o}}}", "metadata", "finalizers",
+				    finalizers_with(w->content, SNAPSHOT_CONTENT_HELD),
+				    "annotations", SNAPSHOT_BEING_CREATED,
+				    creating ? json_string("yes") : json_null()),
+			  &content);
+	if (rc < 0)
+		return rc;
+	json_decref(w->content);
+	w->content = content;
+	return 0;
+}
+
+static int take(struct work *w, const struct worker_pool *pool)
+{
+	const struct worker_volume from = { w->handle.kind, w->handle.name };
+	cleanup_json json_t *said = NULL;
+	int rc = hold(w, true);
+
+	if (rc < 0)
+		return rc;
+	rc = w->op->workers->ops->snapshot(w->op->workers, pool, &from, w->name, &said,
+					   &w->r->error);
+	if (rc < 0)
+		return failed(w, rc, "SnapshotCreationFailed");
+	bool ready = rc == 0;
+	rc = tell(w, said, ready);
+	if (rc == 0 && ready)
+		rc = hold(w, false);
+	if (rc == 0 && !ready)
+		w->r->again_ms = COPY_AGAIN_MS;
+	return rc;
+}
+
+static int look_up(struct work *w, const struct worker_pool *pool)
+{
+	static const char reason[] = "SnapshotContentCheckandUpdateFailed";
+	cleanup_json json_t *all = NULL;
+	size_t i;
+	json_t *s;
+	int rc = hold(w, false);
+
+	if (rc == 0)
+		rc = w->op->workers->ops->snapshots(w->op->workers, pool, &all, &w->r->error);
+	if (rc < 0)
+		return failed(w, rc, reason);
+	json_array_foreach (all, i, s) {
+		if (!streq(jstr(s, "name"), w->name))
+			continue;
+		bool ready = !json_is_false(jget(s, "ready"));
+		if (!ready)
+			w->r->again_ms = COPY_AGAIN_MS;
+		return tell(w, s, ready);
+	}
+	rc = error_set(&w->r->error, ENOENT, "pool %s has no snapshot %s", w->handle.pool, w->name);
+	return failed(w, rc, reason);
+}
+
+static int bring_about(struct work *w)
+{
+	cleanup_json json_t *pool = NULL;
+	struct pool_access access;
+
+	if (jbool(w->content, "status", "readyToUse") &&
+	    jstr(w->content, "status", "snapshotHandle"))
+		return content_is_given(w->content) ? 0 : hold(w, false);
+	int rc = op_get_live(w->r, &KIND_STORAGEPOOL, w->op->ns, w->handle.pool, &pool);
+	if (rc < 0)
+		return rc;
+	if (!pool || object_deleting(pool)) {
+		error_set(&w->r->error, ENOENT, "pool %s is gone", w->handle.pool);
+		rc = failed(w, -ENOENT, "SnapshotCreationFailed");
+		w->r->again_ms = POOL_AGAIN_MS;
+		return rc == -ENOENT ? 0 : rc;
+	}
+	pool_access(pool, &access);
+	return content_is_given(w->content) ? look_up(w, &access.pool) : take(w, &access.pool);
+}
+
+/* ---- its end -------------------------------------------------------------------------------------- */
+
+/* It is not bound (any more), so that nothing needs it: what the common controller says, or nobody bound it. */
+static bool may_end(const json_t *content)
+{
+	const char *uid = jstr(content, "spec", "volumeSnapshotRef", "uid");
+
+	return object_annotation(content, SNAPSHOT_BEING_DELETED) ||
+	       (content_is_given(content) && (!uid || !*uid));
+}
+
+/* Retained is what is complete; half a snapshot that nobody goes on with is nothing to keep. */
+static bool keeps_data(const json_t *content)
+{
+	return !streq(jstr(content, "spec", "deletionPolicy"), "Delete") &&
+	       (content_is_given(content) || jbool(content, "status", "readyToUse"));
+}
+
+static int end(struct work *w)
+{
+	cleanup_json json_t *pool = NULL;
+	int rc = 0;
+
+	if (!object_has_finalizer(w->content, SNAPSHOT_CONTENT_HELD) || !may_end(w->content))
+		return 0;
+	if (!keeps_data(w->content))
+		rc = op_get_live(w->r, &KIND_STORAGEPOOL, w->op->ns, w->handle.pool, &pool);
+	if (rc == 0 && pool && *w->name) {
+		struct pool_access access;
+
+		pool_access(pool, &access);
+		rc = w->op->workers->ops->snapshot_remove(w->op->workers, &access.pool, w->name,
+							  &w->r->error);
+		if (rc < 0)
+			event_record(w->r->kube, &KIND_VOLUMESNAPSHOTCONTENT, w->content,
+				     "quartermaster", true, "SnapshotDeleteError",
+				     "%s; trying again", error_text(&w->r->error, rc));
+	}
+	if (rc < 0)
+		return rc;
+	return op_drop_finalizer(w->r, &KIND_VOLUMESNAPSHOTCONTENT, w->content,
+				 SNAPSHOT_CONTENT_HELD);
+}
+
+/* ---- the loop ------------------------------------------------------------------------------------- */
+
+static int work_on(struct work *w)
+{
+	if (!content_is_ours(w->r, w->content, &w->handle) || !op_leads(w->r, NULL))
+		return 0;
+	bool named = name_snapshot(w);
+	if (object_deleting(w->content))
+		return end(w);
+	if (!named) {
+		event_record(
+			w->r->kube, &KIND_VOLUMESNAPSHOTCONTENT, w->content, "quartermaster", true,
+			"ContentValidationError",
+			"spec.volumeSnapshotRef.uid is not that of a VolumeSnapshot; nothing is "
+			"done for it");
+		return 0;
+	}
+	return bring_about(w);
+}
+
+static int content_reconcile(struct reconcile *r, const char *name)
+{
+	struct work w = { .r = r, .op = op_of(r) };
+
+	w.content = reader_get(r->cache, &KIND_VOLUMESNAPSHOTCONTENT, NULL, name);
+	if (!w.content)
+		return 0;
+	int rc = work_on(&w);
+	json_decref(w.content);
+	return rc;
+}
+
+/* Those that are ready and stay have nothing to wait for. */
+static void content_keys(const json_t *content, struct reconcile *r, struct strv *keys)
+{
+	if (streq(jstr(content, "spec", "driver"), QM_DRIVER) &&
+	    (!jbool(content, "status", "readyToUse") || object_deleting(content) ||
+	     object_annotation(content, SNAPSHOT_BEING_CREATED)))
+		strv_add(keys, object_name(content));
+}
+
+static const struct controller_watch watches[] = {
+	{ .kind = &KIND_VOLUMESNAPSHOTCONTENT, .keys = content_keys },
+	{ 0 },
+};
+
+const struct controller CONTENT_CONTROLLER = {
+	.name = "content",
+	.watches = watches,
+	.workers = 4,
+	.reconcile = content_reconcile,
+};

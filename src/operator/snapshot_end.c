@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/mem.h"
+#include "operator/snapshot.h"
+#include "operator/source.h"
+
+#include <errno.h>
+
+/* What a VolumeSnapshot holds while it is needed, and how it goes. */
+
+/* ---- the claim that it is taken of ----------------------------------------------------------------- */
+
+int snapshot_hold_claim(struct snapshot_work *w, const json_t *claim)
+{
+	if (object_has_finalizer(claim, SNAPSHOT_CLAIM_HELD))
+		return 0;
+	return op_patch(w->r, &KIND_PVC, claim, NULL,
+			json_pack("{s:{s:o}}", "metadata", "finalizers",
+				  finalizers_with(claim, SNAPSHOT_CLAIM_HELD)),
+			NULL);
+}
+
+static int still_takes(const json_t *other, void *userdata)
+{
+	struct snapshot_work *w = userdata;
+
+	return !streq(object_uid(other), object_uid(w->snapshot)) && !snapshot_is_ready(other) &&
+	       streq(snapshot_claim(other), snapshot_claim(w->snapshot));
+}
+
+/* The claim, where it is held and nothing else needs that. New reference, or NULL. */
+static json_t *held_claim(struct snapshot_work *w)
+{
+	const char *name = snapshot_claim(w->snapshot);
+	json_t *claim = name ? reader_get(w->r->cache, &KIND_PVC, w->ns, name) : NULL;
+
+	if (claim && object_has_finalizer(claim, SNAPSHOT_CLAIM_HELD) &&
+	    !reader_each_marked(w->r->cache, &KIND_VOLUMESNAPSHOT, w->ns, still_takes, w))
+		return claim;
+	json_decref(claim);
+	return NULL;
+}
+
+bool snapshot_holds_claim(struct snapshot_work *w)
+{
+	cleanup_json json_t *claim = held_claim(w);
+
+	return claim != NULL;
+}
+
+int snapshot_release_claim(struct snapshot_work *w)
+{
+	cleanup_json json_t *claim = held_claim(w);
+
+	return claim ? op_drop_finalizer(w->r, &KIND_PVC, claim, SNAPSHOT_CLAIM_HELD) : 0;
+}
+
+/* ---- the claims that are made from it --------------------------------------------------------------- */
+
+static bool is_made_from(const json_t *claim, const json_t *snapshot)
+{
+	const json_t *ref = source_ref(claim);
+
+	return source_is_snapshot(ref) && streq(jstr(ref, "name"), object_name(snapshot)) &&
+	       source_needed(claim);
+}
+
+static int wake(const json_t *claim, void *userdata)
+{
+	struct snapshot_work *w = userdata;
+
+	if (is_made_from(claim, w->snapshot)) {
+		cleanup_free char *key = object_key(claim);
+		w->r->enqueue(w->r, "claim", key, 0);
+	}
+	return 0;
+}
+
+void snapshot_wake_claims(struct snapshot_work *w)
+{
+	reader_each_marked(w->r->cache, &KIND_PVC, w->ns, wake, w);
+}
+
+/* Whether a claim is in the making from it, by what the API itself says: its data must not go under a copy. */
+static int is_needed(struct snapshot_work *w)
+{
+	cleanup_json json_t *all = NULL;
+	size_t i;
+	json_t *claim;
+	int rc = kube_list(w->r->kube, &KIND_PVC, w->ns, NULL, &all, NULL, &w->r->error);
+
+	if (rc < 0)
+		return rc;
+	json_array_foreach (all, i, claim)
+		if (is_made_from(claim, w->snapshot) &&
+		    object_has_finalizer(claim, QM_FINALIZER_PROVISION))
+			return 1;
+	return 0;
+}
+
+/* ---- its end ---------------------------------------------------------------------------------------- */
+
+static int mark_content(struct snapshot_work *w, json_t **content)
+{
+	json_t *marked = NULL;
+
+	if (object_annotation(*content, SNAPSHOT_BEING_DELETED))
+		return 0;
+	int rc = op_patch(w->r, &KIND_VOLUMESNAPSHOTCONTENT, *content, NULL,
+			  json_pack("{s:{s:{s:s}}}", "metadata", "annotations",
+				    SNAPSHOT_BEING_DELETED, "yes"),
+			  &marked);
+	if (rc < 0)
+		return rc;
+	json_decref(*content);
+	*content = marked;
+	return 0;
+}
+
+/* 0: it is gone, or stays by its policy; 1: it is going, which its watch will say. */
+static int end_content(struct snapshot_work *w, json_t **content)
+{
+	struct kube_delete_options options = { .uid = object_uid(*content) };
+	int rc = mark_content(w, content);
+
+	if (rc < 0 || !streq(jstr(*content, "spec", "deletionPolicy"), "Delete"))
+		return rc == -ENOENT ? 0 : rc;
+	if (!object_deleting(*content)) {
+		rc = kube_delete(w->r->kube, &KIND_VOLUMESNAPSHOTCONTENT, NULL,
+				 object_name(*content), &options, &w->r->error);
+		if (rc < 0)
+			return rc == -ENOENT ? 0 : rc;
+	}
+	return 1;
+}
+
+static int let_go(struct snapshot_work *w)
+{
+	json_t *finalizers = finalizers_without(w->snapshot, SNAPSHOT_BOUND);
+
+	for (size_t i = json_array_size(finalizers); i-- > 0;)
+		if (streq(json_string_value(json_array_get(finalizers, i)), SNAPSHOT_AS_SOURCE))
+			json_array_remove(finalizers, i);
+	int rc = op_patch(w->r, &KIND_VOLUMESNAPSHOT, w->snapshot, NULL,
+			  json_pack("{s:{s:o}}", "metadata", "finalizers", finalizers), NULL);
+	return rc == -ENOENT ? 0 : rc;
+}
+
+int snapshot_end(struct snapshot_work *w)
+{
+	cleanup_free char *name = snapshot_content_name(w->snapshot);
+	cleanup_json json_t *content = NULL;
+	int rc = op_get_live(w->r, &KIND_VOLUMESNAPSHOTCONTENT, NULL, name, &content);
+
+	if (rc < 0)
+		return rc;
+	if (content && content_points_back(content, w->snapshot)) {
+		rc = is_needed(w);
+		if (rc > 0)
+			event_record(w->r->kube, &KIND_VOLUMESNAPSHOT, w->snapshot, "quartermaster",
+				     true, "SnapshotDeletePending",
+				     "a claim is being made from the snapshot; it goes after that");
+		if (rc == 0)
+			rc = end_content(w, &content);
+		if (rc != 0)
+			return rc < 0 ? rc : 0;
+	}
+	rc = snapshot_release_claim(w);
+	return rc < 0 ? rc : let_go(w);
+}
