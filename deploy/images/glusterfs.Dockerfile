@@ -4,7 +4,7 @@
 #   docker build -f deploy/images/glusterfs.Dockerfile -t localhost/quartermaster-glusterfs:VERSION .
 FROM debian:bookworm-slim
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates glusterfs-server libblkid1 \
-	libexpat1 libjansson4 libnghttp2-14 libsqlite3-0 libssl3 libxxhash0 libyaml-0-2 mount util-linux \
+	libexpat1 libjansson4 libnghttp2-14 libprotobuf-c1 libsqlite3-0 libssl3 libxxhash0 libyaml-0-2 mount util-linux \
 	xfsprogs zlib1g && \
 	rm -rf /var/lib/apt/lists/* && mkdir -p /etc/ssl/glusterfs /usr/lib/ssl /var/lib/quartermaster && \
 	ln -sf /etc/ssl/glusterfs/tls.crt /usr/lib/ssl/glusterfs.pem && \

@@ -62,7 +62,10 @@ struct hostvol_host {
 	int64_t (*wall_ms)(const struct hostvol_host *host);
 	void (*sleep_ms)(const struct hostvol_host *host, int ms);
 
-	/* Runs a program to its end; -ENOENT: there is none; -ETIMEDOUT: it was killed. */
+	/*
+	 * Runs a program to its end; -ENOENT: there is none; -ETIMEDOUT: it was killed. Where it
+	 * could not be run, the result's err may say why, in one sentence.
+	 */
 	int (*run)(const struct hostvol_host *host, const struct host_command *command,
 		   struct host_result *ret);
 	/*
@@ -168,6 +171,10 @@ struct hostvol_host {
 #define RBD_KEY_NAME "hostvol"
 
 extern const struct hostvol_host host_real;
+
+/* The error of a run that failed with r: "cannot mount SOURCE: " and why, by the result or by r. */
+int host_cannot_mount(const char *source, int r, const struct host_result *result,
+		      struct error *err);
 
 /*
  * First line of a small file below the host's root, without white space at its ends, cut to size;

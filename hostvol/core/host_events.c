@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 
@@ -160,11 +161,19 @@ static bool writes_to(const char *pid, dev_t device)
 	return found;
 }
 
-/* Threads of the kernel's own have no program and no files; most of a machine's processes are such. */
+/*
+ * Threads of the kernel's own have no memory, no program and no files; most of a machine's processes
+ * are such. Moving none of a process's pages tells so in a fraction of the time that a path in /proc
+ * takes, but a container or a kernel may not have that.
+ */
 static bool has_program(const char *pid)
 {
 	char path[64], target[1];
 
+	if (syscall(SYS_move_pages, atoi(pid), 0L, NULL, NULL, NULL, 0L) == 0)
+		return true;
+	if (errno == EINVAL)
+		return false;
 	snprintf(path, sizeof(path), "/proc/%.20s/exe", pid);
 	return readlink(path, target, sizeof(target)) >= 0 || errno != ENOENT;
 }

@@ -40,52 +40,79 @@ static bool split_line(char *line, char *fixed[6], char *after[3])
 	return n == 6 && m >= 2;
 }
 
-static int copy_entry(char *fixed[6], char *after[3], struct mount_entry *ret)
+static int copy_entry(const struct mount_entry *e, struct mount_entry *ret)
 {
-	unescape(fixed[3]);
-	unescape(after[0]);
-	unescape(after[1]);
 	mount_entry_done(ret);
-	*ret = (struct mount_entry){ .device = strdup(fixed[2]),
-				     .root = strdup(fixed[3]),
-				     .fs_type = strdup(after[0]),
-				     .source = strdup(after[1]) };
-	if (ret->device && ret->root && ret->fs_type && ret->source)
+	*ret = (struct mount_entry){ .device = strdup(e->device),
+				     .root = strdup(e->root),
+				     .fs_type = strdup(e->fs_type),
+				     .source = strdup(e->source),
+				     .mount_point = strdup(e->mount_point),
+				     .options = strdup(e->options) };
+	if (ret->device && ret->root && ret->fs_type && ret->source && ret->mount_point &&
+	    ret->options)
 		return 0;
 	mount_entry_done(ret);
 	return -ENOMEM;
 }
 
-int mountinfo_find(const char *text, const char *mount_point, struct mount_entry *ret)
+int mountinfo_each(const char *text, int (*fn)(const struct mount_entry *e, void *userdata),
+		   void *userdata)
 {
-	struct mount_entry found = { 0 };
 	char *fixed[6], *after[3];
-	int r, any = 0;
+	int r = 0;
 
-	while (*text) {
+	while (*text && r == 0) {
 		size_t len = strcspn(text, "\n");
 		cleanup_free char *line = strndup(text, len);
 
-		if (!line) {
-			mount_entry_done(&found);
+		if (!line)
 			return -ENOMEM;
-		}
 		text += len;
 		text += *text == '\n';
 		if (!split_line(line, fixed, after))
 			continue;
+		unescape(fixed[3]);
 		unescape(fixed[4]);
-		if (!streq(fixed[4], mount_point))
-			continue;
-		/* later lines lie over earlier ones */
-		r = copy_entry(fixed, after, &found);
-		if (r < 0)
-			return r;
-		any = 1;
+		unescape(after[0]);
+		unescape(after[1]);
+		r = fn(&(struct mount_entry){ .device = fixed[2],
+					      .root = fixed[3],
+					      .mount_point = fixed[4],
+					      .options = fixed[5],
+					      .fs_type = after[0],
+					      .source = after[1] },
+		       userdata);
 	}
-	if (any)
-		*ret = found;
-	return any;
+	return r;
+}
+
+struct find {
+	const char *mount_point;
+	struct mount_entry found;
+};
+
+static int find_one(const struct mount_entry *e, void *userdata)
+{
+	struct find *f = userdata;
+
+	/* later lines lie over earlier ones */
+	return streq(e->mount_point, f->mount_point) ? copy_entry(e, &f->found) : 0;
+}
+
+int mountinfo_find(const char *text, const char *mount_point, struct mount_entry *ret)
+{
+	struct find f = { .mount_point = mount_point };
+	int r = mountinfo_each(text, find_one, &f);
+
+	if (r < 0) {
+		mount_entry_done(&f.found);
+		return r;
+	}
+	if (!f.found.device)
+		return 0;
+	*ret = f.found;
+	return 1;
 }
 
 void mount_entry_done(struct mount_entry *e)
@@ -94,5 +121,7 @@ void mount_entry_done(struct mount_entry *e)
 	free(e->root);
 	free(e->fs_type);
 	free(e->source);
+	free(e->mount_point);
+	free(e->options);
 	*e = (struct mount_entry){ 0 };
 }

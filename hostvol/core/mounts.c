@@ -194,12 +194,20 @@ int mount_verify(const struct call *c, struct attachment *a, struct error *err)
 	return r < 0 ? r : check_path(c, a, err);
 }
 
+int host_cannot_mount(const char *source, int r, const struct host_result *result,
+		      struct error *err)
+{
+	if (result->err[0])
+		return error_set(err, -r, "cannot mount %.150s: %.300s", source, result->err);
+	return error_errno(err, -r, "cannot mount %s", source);
+}
+
 int mount_run_helper(const struct call *c, struct attachment *a, const char *package,
 		     const struct host_command *command, struct error *err)
 {
 	const char *source = attachment_detail(a, "source"), *program = command->argv[0];
 	struct host_command timed = *command;
-	struct host_result result;
+	struct host_result result = { 0 };
 	int r = call_left(c, 0, err);
 
 	if (r < 0)
@@ -210,7 +218,7 @@ int mount_run_helper(const struct call *c, struct attachment *a, const char *pac
 		return error_set(err, ENOENT, "cannot mount %s: %s is not installed (%s)", source,
 				 program, package);
 	if (r < 0)
-		return error_errno(err, -r, "cannot mount %s", source);
+		return host_cannot_mount(source, r, &result, err);
 	if (result.status == 0)
 		return 0;
 	result.err[strcspn(result.err, "\n")] = '\0';

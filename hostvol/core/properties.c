@@ -63,6 +63,21 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* Sorts, and keeps one of several that are the same: the ports of a node have its name. */
+static void sort_names(char **names, size_t count)
+{
+	size_t kept = 0;
+
+	qsort(names, count, sizeof(*names), by_text);
+	for (size_t i = 1; i < count; i++) {
+		if (streq(names[i], names[kept]))
+			free(names[i]);
+		else
+			names[++kept] = names[i];
+	}
+	names[kept + 1] = NULL;
+}
+
 /* The attribute of every Fibre Channel port, without its "0x", sorted; *ret NULL: none. */
 static int read_ports(const struct hostvol_host *host, const char *attribute, char ***ret)
 {
@@ -94,7 +109,7 @@ static int read_ports(const struct hostvol_host *host, const char *attribute, ch
 	}
 	closedir(dir);
 	if (n > 1 && r >= 0)
-		qsort(ports, n, sizeof(*ports), by_text);
+		sort_names(ports, n);
 	*ret = ports; /* freed with the properties, on failure too */
 	return r;
 }

@@ -96,7 +96,7 @@ static int gluster_mount(const struct call *c, struct attachment *a, struct erro
 	cleanup_with(gluster_args_done) struct gluster_args args = { 0 };
 	const char *source = attachment_detail(a, "source");
 	cleanup_free char *log = NULL, *dir = NULL;
-	struct host_result result;
+	struct host_result result = { 0 };
 	int r;
 
 	r = log_path(c, a, &log, err);
@@ -123,7 +123,7 @@ static int gluster_mount(const struct call *c, struct attachment *a, struct erro
 				 "(package glusterfs-client)",
 				 source);
 	if (r < 0)
-		return error_errno(err, -r, "cannot mount %s", source);
+		return host_cannot_mount(source, r, &result, err);
 	return result.status ? mount_failed(a, &result, log, err) : 0;
 }
 

@@ -33,7 +33,7 @@ static int try_version(const struct call *c, struct attachment *a, const char *v
 {
 	const char *given = attachment_detail(a, "options"),
 		   *source = attachment_detail(a, "source");
-	struct host_result result;
+	struct host_result result = { 0 };
 	cleanup_free char *options = NULL;
 	int r;
 
@@ -59,7 +59,7 @@ static int try_version(const struct call *c, struct attachment *a, const char *v
 				 "nfs-common)",
 				 source);
 	if (r < 0)
-		return error_errno(err, -r, "cannot mount %s", source);
+		return host_cannot_mount(source, r, &result, err);
 	if (result.status == 0)
 		return 0;
 	result.err[strcspn(result.err, "\n")] = '\0';

@@ -53,7 +53,7 @@ static int limit_volume(struct quota_work *w, const json_t *pv)
 	int64_t size, bytes = 0, inodes = 0;
 	int rc;
 
-	/* a file is as large as it is: only directories need a limit */
+	/* a volume of another kind is a file, which has its size by itself */
 	if (!relative_clean(dir) || !str_has_prefix(dir, "subvol/") || !text ||
 	    quantity_parse(text, &size, NULL) < 0)
 		return 0;

@@ -33,6 +33,8 @@ bool str_has_prefix(const char *s, const char *prefix);
 bool str_has_suffix(const char *s, const char *suffix);
 /* Of candidates (NULL-terminated), the one most like word, or NULL where none is near. */
 const char *str_suggest(const char *word, const char *const *candidates);
+/* Length of the UTF-8 character at s, of which left bytes (at least 1) are there; 0 where there is none. */
+size_t utf8_len(const void *s, size_t left);
 /* Kubernetes names: DNS-1123 subdomain (up to 253) and label (up to 63). */
 bool name_is_subdomain(const char *s);
 bool name_is_label(const char *s);

@@ -403,31 +403,6 @@ static int read_stream(struct reader *r, struct yaml_docs *docs)
 	}
 }
 
-/* Length of the UTF-8 character at s, 0 where there is none. */
-static size_t utf8_len(const unsigned char *s, size_t left)
-{
-	unsigned long code;
-	size_t len;
-
-	if (s[0] < 0x80)
-		return 1;
-	if (s[0] < 0xc2 || s[0] > 0xf4)
-		return 0;
-	len = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-	if (len > left)
-		return 0;
-	code = s[0] & (0x7fu >> len);
-	for (size_t i = 1; i < len; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-		code = code << 6 | (s[i] & 0x3f);
-	}
-	if ((len == 3 && code < 0x800) || (len == 4 && code < 0x10000) || code > 0x10ffff ||
-	    (code >= 0xd800 && code <= 0xdfff))
-		return 0;
-	return len;
-}
-
 static int check_text(struct reader *r, const char *text, size_t len)
 {
 	const unsigned char *s = (const unsigned char *)text;

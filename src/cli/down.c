@@ -6,6 +6,7 @@
 #include "base/paths.h"
 #include "cli/term.h"
 #include "cli/verbs.h"
+#include "csi/node.h"
 #include "hostvol/hostvol.h"
 #include "local/box.h"
 #include "local/config.h"
@@ -54,6 +55,14 @@ static int end_use(struct hostvol *h, const json_t *record, bool force, struct e
 	r = hostvol_disconnect_volume_json(h, text, force ? HOSTVOL_FORCE : 0, &gone, &failed);
 	hostvol_free(gone);
 	return r < 0 ? error_set(err, -r, "%s", failed.message) : 0;
+}
+
+/* What an orchestrator had published by the node service goes first; then all are mounts alike. */
+static int unpublish(bool force, struct error *err)
+{
+	cleanup_free char *state = state_path("hostvol"), *run = run_path("hostvol");
+
+	return csi_node_release_all(state, run, force, err);
 }
 
 static int unmount_claims(bool force, size_t *ret_count, struct error *err)
@@ -114,7 +123,9 @@ static int run(struct down *down, struct error *err)
 	demo = config.demo;
 	local_config_done(&config);
 	progress_begin(&down->step, stdout, "unmount claims");
-	r = unmount_claims(down->force, &mounts, err);
+	r = unpublish(down->force, err);
+	if (r == 0)
+		r = unmount_claims(down->force, &mounts, err);
 	if (r < 0)
 		return r;
 	progress_end(&down->step, true, "unmount claims: %zu", mounts);
@@ -130,9 +141,10 @@ static int run(struct down *down, struct error *err)
 	progress_begin(&down->step, stdout, "delete data");
 	r = forget(err);
 	if (r == 0)
-		progress_end(&down->step, true, "delete data: %s",
-			     demo ? "nothing is left"
-				  : "all is forgotten; your own disks and directories stay as they are");
+		progress_end(
+			&down->step, true, "delete data: %s",
+			demo ? "nothing is left"
+			     : "all is forgotten; your own disks and directories stay as they are");
 	return r;
 }
 

@@ -7,10 +7,11 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/paths.h"
-#include "cli/bind.h"
 #include "cli/claim.h"
 #include "core/handle.h"
 #include "hostvol/hostvol.h"
+#include "mounts/bind.h"
+#include "mounts/records.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -32,11 +33,6 @@ static void warn(enum hostvol_log_level level, const char *message, void *userda
 {
 	if (level >= HOSTVOL_LOG_WARNING)
 		(void)fprintf(stderr, "quartermaster: %s\n", message);
-}
-
-static int from_hostvol(int r, const struct hostvol_error *from, struct error *err)
-{
-	return r < 0 ? error_set(err, -r, "%s", from->message) : r;
 }
 
 static int take_lock(struct mounting *m, struct error *err)
@@ -94,65 +90,6 @@ static void mounting_done(struct mounting *m)
 	free(m->dir);
 }
 
-/* The records whose consumer is the directory: one, unless a mount of another died before its end. */
-static int find_records(struct mounting *m, json_t **ret, struct error *err)
-{
-	cleanup_free char *text = NULL;
-	cleanup_json json_t *all = NULL, *ours = json_array();
-	struct hostvol_error failed = { 0 };
-	json_t *record;
-	size_t i;
-	int r = hostvol_list_json(m->h, NULL, &text, &failed);
-
-	if (r >= 0)
-		r = json_parse(text, strlen(text), &all, err);
-	else
-		return from_hostvol(r, &failed, err);
-	if (r < 0)
-		return r;
-	json_array_foreach (all, i, record)
-		if (streq(jstr(record, "consumer"), m->dir))
-			(void)json_array_append(ours, record);
-	*ret = TAKE_PTR(ours);
-	return 0;
-}
-
-/* Where the volume is, and the part of it that is meant. */
-static const char *record_root(const json_t *record)
-{
-	const char *point = jstr(record, "detail", "mountPoint");
-
-	return point ? point : jstr(record, "path");
-}
-
-static const char *record_sub(const json_t *record)
-{
-	const char *name =
-		jstr(record, "detail", "mountPoint") ? jstr(record, "data", "name") : NULL;
-
-	return name ? name : "";
-}
-
-/* Whether what is mounted on the directory is the record's volume, though perhaps by a client that died. */
-static bool is_same_volume(const struct mount_entry *e, const json_t *record)
-{
-	cleanup_free char *root = xasprintf("/%s", record_sub(record));
-	const char *source = jstr(record, "detail", "source");
-
-	/* a local directory is bound from a file system that the record does not name */
-	return !source || (streq(e->source, source) && streq(e->root, root));
-}
-
-static int disconnect(struct mounting *m, const json_t *record, struct error *err)
-{
-	cleanup_free char *text = json_text(record), *gone = NULL;
-	struct hostvol_error failed = { 0 };
-	int r = hostvol_disconnect_volume_json(m->h, text, m->force ? HOSTVOL_FORCE : 0, &gone,
-					       &failed);
-
-	return from_hostvol(r, &failed, err);
-}
-
 /* ---- mount ------------------------------------------------------------------------------------ */
 
 /*
@@ -169,7 +106,7 @@ static int check_free(struct mounting *m, const char *volume_id, bool *ret_known
 
 	if (mounted < 0)
 		return mounted;
-	r = find_records(m, &records, err);
+	r = records_find(m->h, NULL, m->dir, &records, err);
 	if (r < 0)
 		return r;
 	json_array_foreach (records, i, record) {
@@ -177,12 +114,12 @@ static int check_free(struct mounting *m, const char *volume_id, bool *ret_known
 			*ret_known = true;
 			continue;
 		}
-		if (mounted && is_same_volume(&e, record))
+		if (mounted && record_is_mount(record, &e))
 			return error_set(
 				err, EBUSY,
 				"volume %s is mounted on %s; first: quartermaster umount %s",
 				jstr(record, "volumeId"), m->dir, m->dir);
-		r = disconnect(m, record, err);
+		r = record_disconnect(m->h, record, m->force ? HOSTVOL_FORCE : 0, err);
 		if (r < 0)
 			return r;
 	}
@@ -202,7 +139,7 @@ static int bind_record(struct mounting *m, const json_t *record, struct error *e
 	if (r < 0)
 		return r;
 	if (r > 0) {
-		if (!is_same_volume(&e, record))
+		if (!record_is_mount(record, &e))
 			return error_set(
 				err, EBUSY,
 				"%s is a mount point already (%s): choose another directory",
@@ -216,7 +153,10 @@ static int bind_record(struct mounting *m, const json_t *record, struct error *e
 	r = mkdir_parents(m->dir, 0755, err);
 	if (r < 0)
 		return r;
-	return bind_mount(record_root(record), record_sub(record), m->dir, STEP_MS, err);
+	return bind_mount(&(struct bind){ .root = record_root(record),
+					  .sub = record_sub(record),
+					  .target = m->dir },
+			  STEP_MS, err);
 }
 
 static int mount_volume(struct mounting *m, const char *volume_id, const char *connection,
@@ -238,7 +178,7 @@ static int mount_volume(struct mounting *m, const char *volume_id, const char *c
 		return r;
 	r = bind_record(m, record, err);
 	if (r < 0 && !known)
-		(void)disconnect(m, record, NULL);
+		(void)record_disconnect(m->h, record, m->force ? HOSTVOL_FORCE : 0, NULL);
 	return r;
 }
 
@@ -285,7 +225,7 @@ static int unbind(struct mounting *m, const json_t *record, struct error *err)
 
 		if (r <= 0)
 			return r;
-		if (!is_same_volume(&e, record))
+		if (!record_is_mount(record, &e))
 			return error_set(err, EBUSY,
 					 "something else (%s) is mounted on %s: unmount that first",
 					 e.source, m->dir);
@@ -303,13 +243,13 @@ static int unmount_dir(struct mounting *m, struct error *err)
 	cleanup_json json_t *records = NULL;
 	json_t *record;
 	size_t i;
-	int r = find_records(m, &records, err);
+	int r = records_find(m->h, NULL, m->dir, &records, err);
 
 	json_array_foreach (records, i, record) {
 		if (r >= 0)
 			r = unbind(m, record, err);
 		if (r >= 0)
-			r = disconnect(m, record, err);
+			r = record_disconnect(m->h, record, m->force ? HOSTVOL_FORCE : 0, err);
 	}
 	if (r < 0 || json_array_size(records))
 		return r;

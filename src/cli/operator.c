@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/paths.h"
 #include "base/str.h"
+#include "clients/remote.h"
 #include "local/platform.h"
 #include "local/program.h"
 #include "local/self.h"
@@ -38,8 +39,18 @@ static const char usage[] =
 	"  --reclaim POLICY      default delete; also retain, archive\n"
 	"  --platform local      what runs the agents: processes of this machine, or kubernetes\n"
 	"  --image IMAGE         on Kubernetes: of storage pods and agents\n"
+	"  --node-image IMAGE    on Kubernetes: of the node service, this operator's own image; "
+	"without\n"
+	"                        it volumes are not brought to machines\n"
+	"  --glusterfs-mount-container IMAGE|host\n"
+	"                        on Kubernetes: the image with the client software of a protocol "
+	"(also\n"
+	"                        nfs, smb, quobyte), default --image for GlusterFS; host: that of "
+	"the\n"
+	"                        node service itself, default for the others\n"
 	"  --tls on|off          on Kubernetes, default on: pools use TLS, and nobody without a\n"
 	"                        certificate reaches them\n"
+	"  --csi-socket FILE     where CSI is served, for root only; default RUN/csi.sock\n"
 	"  --worker FILE         the program qm-gluster, where it is not found by itself\n"
 	"\n"
 	"Example: quartermaster operator --deployment gold --volume-type arbiter --reclaim "
@@ -55,8 +66,10 @@ static const struct option flags[] = {
 	{ "reclaim", required_argument, NULL, 'r' },
 	{ "platform", required_argument, NULL, 'p' },
 	{ "worker", required_argument, NULL, 'w' },
+	{ "csi-socket", required_argument, NULL, 'c' },
 	{ "image", required_argument, NULL, 'i' },
 	{ "tls", required_argument, NULL, 's' },
+	{ "node-image", required_argument, NULL, 'N' },
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
 };
@@ -90,7 +103,8 @@ static int parse_overcommit(const char *text, double *ret, struct error *err)
 struct settings {
 	struct operator_options o;
 	bool kubernetes, tls;
-	const char *image;
+	const char *image, *node_image;
+	const char *clients[CLIENT_PROTOCOLS_MAX]; /* see pods/csi.h */
 	char *worker; /* owned */
 };
 
@@ -110,10 +124,38 @@ static int parse_tls(const char *text, struct settings *s, struct error *err)
 	return 0;
 }
 
+#define CLIENT_FLAG 256 /* of the first protocol; the others follow */
+#define CLIENT_FLAGS_MAX (2 * CLIENT_PROTOCOLS_MAX)
+
+/* The flags above, and those of each protocol in both spellings. names: ended by NULL, caller frees. */
+static void all_flags(struct option *all, char **names)
+{
+	size_t n = 0, count = 0;
+
+	for (; flags[n].name; n++)
+		all[n] = flags[n];
+	for (size_t i = 0; client_protocols[i].name; i++)
+		for (int dashes = 0; dashes <= 1; dashes++) {
+			names[count] = xasprintf("%s%smount%scontainer", client_protocols[i].name,
+						 dashes ? "-" : "_", dashes ? "-" : "_");
+			all[n++] = (struct option){ names[count++], required_argument, NULL,
+						    CLIENT_FLAG + (int)i };
+		}
+	all[n] = (struct option){ 0 };
+	names[count] = NULL;
+}
+
 static int parse_flag(int c, struct settings *s, struct error *err)
 {
 	struct operator_options *o = &s->o;
 
+	if (c >= CLIENT_FLAG) {
+		s->clients[c - CLIENT_FLAG] = optarg;
+		return *optarg ? 0
+			       : error_set(err, EINVAL,
+					   "--%s-mount-container: use an image, or host",
+					   client_protocols[c - CLIENT_FLAG].name);
+	}
 	switch (c) {
 	case 'k':
 		o->kubeconfig = optarg;
@@ -138,8 +180,14 @@ static int parse_flag(int c, struct settings *s, struct error *err)
 		free(s->worker);
 		s->worker = xstrdup(optarg);
 		return 0;
+	case 'c':
+		o->csi_socket = optarg;
+		return 0;
 	case 'i':
 		s->image = optarg;
+		return 0;
+	case 'N':
+		s->node_image = optarg;
 		return 0;
 	case 's':
 		return parse_tls(optarg, s, err);
@@ -172,15 +220,17 @@ static int check(const struct settings *s, struct error *err)
 /* 1: help was asked for. */
 static int parse(int argc, char **argv, struct settings *s, struct error *err)
 {
-	int c, rc;
+	struct option all[ARRAY_SIZE(flags) + CLIENT_FLAGS_MAX];
+	char *names[CLIENT_FLAGS_MAX + 1];
+	int c, rc = 0;
+	all_flags(all, names);
 	optind = 0; /* the command line was looked at before us */
-	while ((c = getopt_long(argc, argv, "h", flags, NULL)) != -1) {
-		if (c == 'h')
-			return 1;
-		rc = parse_flag(c, s, err);
-		if (rc < 0)
-			return rc;
-	}
+	while (rc == 0 && (c = getopt_long(argc, argv, "h", all, NULL)) != -1)
+		rc = c == 'h' ? 1 : parse_flag(c, s, err);
+	for (size_t i = 0; names[i]; i++)
+		free(names[i]);
+	if (rc != 0)
+		return rc;
 	if (optind < argc)
 		return error_set(err, EINVAL,
 				 "\"%s\" is not a flag; see quartermaster operator --help",
@@ -240,7 +290,13 @@ static int run_on_cluster(struct settings *s, struct error *err)
 		.settings = { .deployment = s->o.deployment, .image = s->image, .tls = s->tls },
 		.tls_dir = TLS_DIR,
 		.secure_file = "/var/lib/glusterd/secure-access",
+		.csi = { .ns = s->o.ns,
+			 .deployment = s->o.deployment,
+			 .node_image = s->node_image,
+			 .own_image = s->image,
+			 .tls = s->tls },
 	};
+	memcpy(pods.csi.clients, s->clients, sizeof(s->clients));
 	s->o.tls_allow = s->tls ? allow : NULL;
 	s->o.platform = platform_pods_new(&pods);
 	rc = operator_run(&s->o, err);
@@ -251,12 +307,16 @@ static int run_on_cluster(struct settings *s, struct error *err)
 
 static int run(struct settings *s, struct error *err)
 {
-	cleanup_free char *logs = state_path("log");
+	cleanup_free char *logs = state_path("log"), *socket = run_path("csi.sock");
 	int rc = mkdir_parents(logs, 0700, err);
+	if (rc == 0 && !s->o.csi_socket)
+		rc = mkdir_parents(run_dir(), 0755, err);
 	if (rc < 0)
 		return rc;
 	s->o.worker_log_dir = logs;
 	s->o.worker_program = s->worker;
+	if (!s->o.csi_socket)
+		s->o.csi_socket = socket;
 	return s->kubernetes ? run_on_cluster(s, err) : run_here(&s->o, err);
 }
 

@@ -15,6 +15,7 @@ struct h2_call *call_new(struct hub *hub, const struct h2_peer *peer)
 
 	c->hub = hub_ref(hub);
 	c->peer = *peer;
+	c->arrived_ms = hub_now_ms();
 	c->refs = 1;
 	return c;
 }
@@ -120,6 +121,11 @@ const struct h2_peer *h2_call_peer(const struct h2_call *c)
 	return &c->peer;
 }
 
+int64_t h2_call_arrived_ms(const struct h2_call *c)
+{
+	return c->arrived_ms;
+}
+
 static bool is_head(const struct h2_call *c)
 {
 	return streq(fields_get(&c->fields, ":method"), "HEAD");
@@ -150,7 +156,7 @@ void h2_call_reply(struct h2_call *c, int status, const struct h2_header *header
 	char text[24];
 
 	fill_head(&head, status, headers);
-	if (status != 204 && status != 304 && !has_field(headers, "content-length")) {
+	if (body && status != 204 && status != 304 && !has_field(headers, "content-length")) {
 		snprintf(text, sizeof(text), "%zu", len);
 		fields_add(&head, "content-length", text);
 	}

@@ -21,6 +21,7 @@ struct h2_call {
 	struct buf body;
 	struct h2_peer peer;
 	size_t held; /* its share of hub->held */
+	int64_t arrived_ms;
 
 	/* the answer: under the lock */
 	struct fields head, trailers;

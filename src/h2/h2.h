@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 /*
- * HTTP/2 in one place, on nghttp2 and OpenSSL: the API client, the embedded API and (later) gRPC
+ * HTTP/2 in one place, on nghttp2 and OpenSSL: the API client, the embedded API and gRPC
  * stand on it. One I/O thread per client or server owns the sockets; callers block with a
  * deadline. Bodies are bounded, header blocks are bounded, streams per connection are bounded.
  */
@@ -109,11 +109,17 @@ struct h2_peer {
 typedef void (*h2_handler)(struct h2_call *call, void *userdata);
 
 struct h2_listen {
-	const char *unix_path; /* made with mode 0666: tokens decide, not the file */
+	const char *unix_path;
+	mode_t unix_mode;      /* of the socket's file; 0: 0666, since tokens decide, not the file */
 	int tcp_port;          /* on 127.0.0.1 with TLS; 0: any free port; -1: none */
 	const char *cert_pem, *key_pem;
 	int workers;           /* handler threads */
 	size_t max_body;       /* larger bodies are answered 413 */
+	bool any_authority;    /* takes an :authority that is none, such as a socket's path */
+	/* Answers (h2_call_reply) what no handler gets to see: 413, 431 (header fields too large), 503 (too
+	 * many requests in memory), without a body. On the I/O thread; the call's fields may be incomplete. What
+	 * the peer has not sent yet is not waited for. NULL: a line of text. */
+	void (*refuse)(struct h2_call *call, int status);
 };
 
 struct h2_server;
@@ -130,7 +136,10 @@ const char *h2_call_header(const struct h2_call *c, const char *name);
 const void *h2_call_body(const struct h2_call *c, size_t *ret_len);
 const struct h2_peer *h2_call_peer(const struct h2_call *c);
 
-/* The whole answer; headers ended by name NULL, copied. */
+/* When the request began to come in, on the monotonic clock. */
+int64_t h2_call_arrived_ms(const struct h2_call *c);
+
+/* The whole answer; headers ended by name NULL, copied. A body that is NULL has no content-length either. */
 void h2_call_reply(struct h2_call *c, int status, const struct h2_header *headers, const void *body, size_t len);
 /* An answer in parts. Write never blocks: -EPIPE when the peer is gone, -ENOBUFS when it reads too
  * slowly (more than 4 MiB unsent): the stream is reset then, and there is no more to do but unref. */

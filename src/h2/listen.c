@@ -11,7 +11,7 @@
 
 #define BACKLOG 128
 
-int listener_unix(const char *path, struct listener *ret, struct error *err)
+int listener_unix(const char *path, mode_t mode, struct listener *ret, struct error *err)
 {
 	cleanup_close int fd = -1;
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -29,7 +29,7 @@ int listener_unix(const char *path, struct listener *ret, struct error *err)
 		unlink(path);
 	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
 		return error_errno(err, errno, "Cannot listen on %s", path);
-	if (chmod(path, 0666) < 0 || lstat(path, &st) < 0 || listen(fd, BACKLOG) < 0) {
+	if (chmod(path, mode) < 0 || lstat(path, &st) < 0 || listen(fd, BACKLOG) < 0) {
 		int code = errno;
 
 		unlink(path);

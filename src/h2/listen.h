@@ -14,8 +14,8 @@ struct listener {
 	ino_t ino;
 };
 
-/* Replaces a file that is left of an earlier server. */
-int listener_unix(const char *path, struct listener *ret, struct error *err);
+/* Replaces a file that is left of an earlier server. Nobody can connect before it has that mode. */
+int listener_unix(const char *path, mode_t mode, struct listener *ret, struct error *err);
 /* On 127.0.0.1; port 0 is any free one. */
 int listener_tcp(int port, struct listener *ret, int *ret_port, struct error *err);
 /* A connected, non-blocking socket, or -errno (-EAGAIN: no one waits). */

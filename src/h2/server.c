@@ -323,7 +323,8 @@ static int open_listeners(struct h2_server *s, const struct h2_listen *listen, s
 					 err);
 	}
 	if (r == 0 && listen->unix_path)
-		r = listener_unix(listen->unix_path, &s->listeners[LISTEN_UNIX], err);
+		r = listener_unix(listen->unix_path, listen->unix_mode ? listen->unix_mode : 0666,
+				  &s->listeners[LISTEN_UNIX], err);
 	if (r == 0)
 		r = watch_fd(s, s->env.hub->event_fd, s->env.hub, err);
 	for (int i = 0; r == 0 && i < LISTENERS; i++)
@@ -357,6 +358,8 @@ int h2_server_start(const struct h2_listen *listen, h2_handler handler, void *us
 	s->userdata = userdata;
 	s->port = -1;
 	s->env.max_body = listen->max_body;
+	s->env.any_authority = listen->any_authority;
+	s->env.refuse = listen->refuse;
 	s->scratch = xmalloc(sizeof(*s->scratch));
 	for (int i = 0; i < LISTENERS; i++)
 		s->listeners[i].fd = -1;

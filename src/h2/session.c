@@ -36,7 +36,10 @@ static void refuse(struct h2_call *c, int status)
 	hub_unlock(c->hub);
 	buf_done(&c->body);
 	c->body = (struct buf){ 0 };
-	h2_call_reply(c, status, headers, text, strlen(text));
+	if (c->session->env->refuse)
+		c->session->env->refuse(c, status);
+	else
+		h2_call_reply(c, status, headers, text, strlen(text));
 }
 
 /* Counts bytes of the request that are kept in memory; false when there are too many. */
@@ -133,6 +136,14 @@ static int on_begin_headers(nghttp2_session *http, const nghttp2_frame *frame, v
 	return 0;
 }
 
+/* For sessions in which nghttp2 is not asked to, since it would refuse an :authority that is none. As
+ * there, a field that is not clean is left out, and one of HTTP/2's own resets the stream. */
+static bool is_clean(const uint8_t *name, size_t name_len, const uint8_t *value, size_t value_len)
+{
+	return nghttp2_check_header_name(name, name_len) &&
+	       nghttp2_check_header_value_rfc9113(value, value_len);
+}
+
 static int on_header(nghttp2_session *http, const nghttp2_frame *frame, const uint8_t *name,
 		     size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
 		     void *userdata)
@@ -141,6 +152,8 @@ static int on_header(nghttp2_session *http, const nghttp2_frame *frame, const ui
 
 	if (!c || frame->headers.cat != NGHTTP2_HCAT_REQUEST || c->refused)
 		return 0;
+	if (c->session->env->any_authority && !is_clean(name, name_len, value, value_len))
+		return name_len > 0 && name[0] == ':' ? NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE : 0;
 	if (c->fields.size + name_len + value_len + 32 > FIELDS_MAX)
 		refuse(c, 431);
 	else if (!hold(c, name_len + value_len + 32))
@@ -184,7 +197,7 @@ static void check_length(struct h2_call *c)
 {
 	const char *length = fields_get(&c->fields, "content-length");
 
-	/* nghttp2 has checked that it is a number. */
+	/* What is not a number (nghttp2 checks that, unless any_authority) announces nothing. */
 	if (length && strtoull(length, NULL, 10) > c->session->env->max_body)
 		refuse(c, 413);
 }
@@ -220,6 +233,25 @@ static int on_invalid_frame(nghttp2_session *http, const nghttp2_frame *frame, i
 	return take_token(&s->faults, SESSION_FAULTS_BURST, SESSION_FAULTS_RATE) ? 0 : enough(s);
 }
 
+/*
+ * Where an answer is out before its request is in: a gRPC client takes it for the end, sends neither
+ * the rest nor a reset, and counts one stream less than we would, so that some day it has one too
+ * many. Only then, since a reset that is queued earlier would take the answer with it.
+ */
+static int on_frame_send(nghttp2_session *http, const nghttp2_frame *frame, void *userdata)
+{
+	struct session *s = userdata;
+	struct h2_call *c;
+
+	if (!s->env->refuse || frame->hd.type != NGHTTP2_HEADERS ||
+	    !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
+		return 0;
+	c = find_call(s, frame->hd.stream_id);
+	if (c && !c->complete)
+		nghttp2_submit_rst_stream(http, NGHTTP2_FLAG_NONE, c->stream_id, NGHTTP2_NO_ERROR);
+	return 0;
+}
+
 static int on_stream_close(nghttp2_session *http, int32_t stream_id, uint32_t error_code,
 			   void *userdata)
 {
@@ -242,12 +274,13 @@ static nghttp2_session_callbacks *new_callbacks(void)
 	nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
 	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data);
 	nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame_recv);
+	nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_frame_send);
 	nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(cb, on_invalid_frame);
 	nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
 	return cb;
 }
 
-static nghttp2_option *new_options(void)
+static nghttp2_option *new_options(const struct session_env *env)
 {
 	nghttp2_option *option;
 
@@ -256,6 +289,8 @@ static nghttp2_option *new_options(void)
 	nghttp2_option_set_no_auto_window_update(option, 1);
 	nghttp2_option_set_no_closed_streams(option, 1);
 	nghttp2_option_set_max_outbound_ack(option, 256);
+	if (env->any_authority)
+		nghttp2_option_set_no_http_messaging(option, 1);
 	return option;
 }
 
@@ -266,7 +301,7 @@ struct session *session_new(struct session_env *env, const struct h2_peer *peer)
 	};
 	struct session *s = xcalloc(1, sizeof(*s));
 	nghttp2_session_callbacks *cb = new_callbacks();
-	nghttp2_option *option = new_options();
+	nghttp2_option *option = new_options(env);
 	int r = NGHTTP2_ERR_NOMEM;
 
 	s->env = env;

@@ -22,6 +22,8 @@
 struct session_env {
 	struct hub *hub;
 	size_t max_body;
+	bool any_authority;
+	void (*refuse)(struct h2_call *call, int status); /* NULL: a line of text */
 	/* under the hub's lock: requests that wait for a worker */
 	struct call_list queue;
 	pthread_cond_t more;

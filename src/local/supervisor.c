@@ -47,6 +47,16 @@ static struct program *operator_program(const struct local_config *c)
 	return program_new("operator", argv, NULL);
 }
 
+/* For orchestrators other than Kubernetes: their targets may lie anywhere. */
+static struct program *node_program(void)
+{
+	cleanup_free char *socket = run_path("node.sock");
+	const char *argv[] = { self_path(),	    "node",	    "--endpoint", socket,
+			       "--no-registration", "--any-target", NULL };
+
+	return program_new("node", argv, NULL);
+}
+
 int supervisor_run(const struct local_config *config, struct error *err)
 {
 	struct keeper *keeper;
@@ -58,6 +68,7 @@ int supervisor_run(const struct local_config *config, struct error *err)
 		return r;
 	keeper_add(keeper, api_program());
 	keeper_add(keeper, operator_program(config));
+	keeper_add(keeper, node_program());
 	daemon_wait();
 	keeper_free(keeper);
 	return 0;
@@ -103,6 +114,8 @@ int instance_stop(struct error *err)
 		r = program_stop("operator", STOP_MS, err);
 	if (r == 0)
 		r = program_stop("supervise", STOP_MS, err);
+	if (r == 0)
+		r = program_stop("node", STOP_MS, err);
 	if (r == 0)
 		r = stop_agents(err);
 	if (r == 0)

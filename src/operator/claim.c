@@ -143,42 +143,19 @@ static const char *refusal(struct work *w)
 
 /* ---- choosing a pool --------------------------------------------------------------------------- */
 
-struct offers {
-	const struct operator* op;
-	const char *only; /* the pool that it must be; NULL: any */
-	struct ledger_offer *items;
-	struct strv names;
-	size_t count;
-};
-
-static int add_offer(const json_t *pool, void *userdata)
-{
-	struct offers *o = userdata;
-	if (!pool_is_ours(o->op, pool) || object_deleting(pool) || !pool_serves(pool) ||
-	    pool_limit(o->op, pool) <= 0 || (o->only && !streq(object_name(pool), o->only)))
-		return 0;
-	o->items = xrealloc(o->items, (o->count + 1) * sizeof(*o->items));
-	o->items[o->count++].limit = pool_limit(o->op, pool);
-	strv_add(&o->names, object_name(pool));
-	return 0;
-}
-
 static int choose_pool(struct work *w, char **ret)
 {
-	struct offers o = { .op = w->op, .only = w->has_source ? w->source.handle.pool : NULL };
+	struct pool_offers o = { 0 };
 	int64_t biggest = 0;
 
-	reader_each(w->r->cache, &KIND_STORAGEPOOL, w->op->ns, add_offer, &o);
-	for (size_t i = 0; i < o.count; i++)
-		o.items[i].pool = o.names.items[i];
+	pool_offers(w->r, w->has_source ? w->source.handle.pool : NULL, &o);
 	int rc = ledger_reserve(w->op->ledger, w->volume, w->key, claim_bytes(w->claim), o.items,
 				o.count, ret, &biggest);
 	if (rc == -ENOSPC) {
 		rc = wait_for_room(w, biggest, o.count);
 		rc = rc < 0 ? rc : 1;
 	}
-	free(o.items);
-	strv_done(&o.names);
+	pool_offers_done(&o);
 	return rc;
 }
 

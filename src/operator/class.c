@@ -13,14 +13,13 @@
 static json_t *wanted_class(const struct system *s)
 {
 	bool archive = streq(s->op->reclaim, "archive");
-	json_t *class =
-		json_pack("{s:s, s:s, s:{s:s, s:{s:s}}, s:s, s:{s:s, s:s}, s:s, s:s, s:b}", "apiVersion",
-			  "storage.k8s.io/v1", "kind", "StorageClass", "metadata", "name",
-			  s->op->deployment, "labels", QM_LABEL_DEPLOYMENT, s->op->deployment,
-			  "provisioner", QM_DRIVER, "parameters", "deployment", s->op->deployment,
-			  "namespace", s->op->ns, "reclaimPolicy",
-			  archive ? "Delete" : s->op->reclaim, "volumeBindingMode", "Immediate",
-			  "allowVolumeExpansion", 1);
+	json_t *class = json_pack("{s:s, s:s, s:{s:s, s:{s:s}}, s:s, s:{s:s, s:s}, s:s, s:s, s:b}",
+				  "apiVersion", "storage.k8s.io/v1", "kind", "StorageClass",
+				  "metadata", "name", s->op->deployment, "labels",
+				  QM_LABEL_DEPLOYMENT, s->op->deployment, "provisioner", QM_DRIVER,
+				  "parameters", "deployment", s->op->deployment, "namespace",
+				  s->op->ns, "reclaimPolicy", archive ? "Delete" : s->op->reclaim,
+				  "volumeBindingMode", "Immediate", "allowVolumeExpansion", 1);
 	if (archive)
 		jset(class, json_string("archive"), "metadata", "annotations",
 		     QM_ANNOTATION_RECLAIM);

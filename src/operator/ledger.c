@@ -335,7 +335,7 @@ int ledger_grow(struct ledger *l, const char *volume, int64_t bytes, int64_t lim
 	pthread_mutex_lock(&l->lock);
 	struct entry *e = keyed_get(&l->entries, volume);
 	if (!e) {
-		rc = -ENOENT;
+		rc = -EAGAIN;
 	} else if (bytes > e->bytes) {
 		sum_t others = e->account->promised - e->bytes;
 		if (others + bytes > limit) {

@@ -47,7 +47,7 @@ int ledger_reserve(struct ledger *l, const char *volume, const char *claim, int6
 
 /*
  * Promises more of the pool that the volume lives in, of which `limit` bytes may be promised in total.
- * -ENOSPC and the biggest size that it could have; -ENOENT: no such volume is known (yet).
+ * -ENOSPC and the biggest size that it could have; -EAGAIN: it is not known yet.
  */
 int ledger_grow(struct ledger *l, const char *volume, int64_t bytes, int64_t limit,
 		int64_t *ret_biggest);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/str.h"
+#include "csi/handle.h"
 #include "operator/operator.h"
 
 /* What the loops share. */
@@ -59,6 +61,17 @@ struct pool_access {
 /* Those whose brick is online come first. */
 void pool_access(const json_t *pool, struct pool_access *ret);
 
+/* The pools that volumes may be made in now, or of them only the one named. Zero-initialise. */
+struct pool_offers {
+	struct ledger_offer *items;
+	size_t count;
+	struct strv names; /* what the items point to */
+	const struct operator* op;
+	const char *only;
+};
+void pool_offers(struct reconcile *r, const char *only, struct pool_offers *ret);
+void pool_offers_done(struct pool_offers *o);
+
 /* ---- volumes (pv.c) --------------------------------------------------------------------------- */
 bool pv_is_ours(const struct operator* op, const json_t *pv);
 /* Whether its handle is the one that a volume of that name and pool has; if not, nothing of it is touched. */
@@ -72,8 +85,11 @@ int64_t claim_bytes(const json_t *claim);
 int64_t pv_bytes(const json_t *pv);
 /* "namespace/name" of the volume's claimRef, NULL: none; caller frees. */
 char *pv_claim_key(const json_t *pv);
-/* What a volume that makes sense is in its pool. */
 enum volume_kind pv_kind(const json_t *pv);
+/* The ConnectionInfo of a volume, flat, as hostvol reads it. New reference. */
+json_t *pv_connection(enum volume_kind kind, const char *name, const json_t *pool);
+/* Deletes the object, whose data is gone or to be kept, and lets go of it. 0 too where it is gone. */
+int pv_end(struct reconcile *r, const json_t *pv);
 /* The PersistentVolume of a claim in that pool. New reference. */
 json_t *pv_new(const struct operator* op, const json_t *claim, const json_t *class,
 	       const json_t *pool, enum volume_kind kind);

@@ -100,6 +100,7 @@ struct operator_options {
 	const char *identity;
 	const char *worker_program; /* qm-gluster */
 	const char *worker_log_dir;
+	const char *csi_socket; /* where CSI is served; NULL: it is not */
 };
 /* Runs the loops while it holds the lease operator-<deployment>, until SIGTERM or SIGINT. */
 int operator_run(const struct operator_options *options, struct error *err);

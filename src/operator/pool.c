@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/mem.h"
+#include "operator/ledger.h"
 #include "operator/op.h"
 
 bool pool_is_ours(const struct operator* op, const json_t *pool)
@@ -51,4 +52,34 @@ void pool_access(const json_t *pool, struct pool_access *ret)
 			if (jstr(b, "address") && brick_online(pool, jstr(b, "id")) == online)
 				add_host(ret, jstr(b, "address"));
 	ret->pool.hosts = ret->hosts;
+}
+
+static int add_offer(const json_t *pool, void *userdata)
+{
+	struct pool_offers *o = userdata;
+
+	if (!pool_is_ours(o->op, pool) || object_deleting(pool) || !pool_serves(pool) ||
+	    jint(pool, "status", "capacityBytes") <= 0 ||
+	    (o->only && !streq(o->only, object_name(pool))))
+		return 0;
+	o->items = xrealloc(o->items, (o->count + 1) * sizeof(*o->items));
+	o->items[o->count++].limit = pool_limit(o->op, pool);
+	strv_add(&o->names, object_name(pool));
+	return 0;
+}
+
+void pool_offers(struct reconcile *r, const char *only, struct pool_offers *ret)
+{
+	ret->op = op_of(r);
+	ret->only = only;
+	reader_each(r->cache, &KIND_STORAGEPOOL, ret->op->ns, add_offer, ret);
+	for (size_t i = 0; i < ret->count; i++)
+		ret->items[i].pool = ret->names.items[i];
+}
+
+void pool_offers_done(struct pool_offers *o)
+{
+	free(o->items);
+	strv_done(&o->names);
+	*o = (struct pool_offers){ 0 };
 }

@@ -71,8 +71,7 @@ char *pv_claim_key(const json_t *pv)
 	return ns && name ? xasprintf("%s/%s", ns, name) : NULL;
 }
 
-/* The ConnectionInfo, flat, as hostvol reads it. */
-static json_t *connection(enum volume_kind kind, const char *name, const json_t *pool)
+json_t *pv_connection(enum volume_kind kind, const char *name, const json_t *pool)
 {
 	struct pool_access access;
 	pool_access(pool, &access);
@@ -132,7 +131,7 @@ json_t *pv_new(const struct operator* op, const json_t *claim, const json_t *cla
 		policy ? policy : "Delete", "storageClassName", object_name(class), "volumeMode",
 		kind == VOLUME_BLOCK ? "Block" : "Filesystem", "claimRef", claim_ref(claim), "csi",
 		"driver", QM_DRIVER, "volumeHandle", handle, "fsType", fs_type(class, kind),
-		"volumeAttributes", connection(kind, name, pool));
+		"volumeAttributes", pv_connection(kind, name, pool));
 	if (json_array_size(jget(class, "mountOptions")))
 		json_object_set(spec, "mountOptions", jget(class, "mountOptions"));
 	return json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind", "PersistentVolume",

@@ -125,12 +125,12 @@ static int tell_done(struct work *w)
 		     by_node ? "FileSystemResizeRequired" : "VolumeResizeSuccessful", "%s",
 		     by_node ? pending : "the volume is larger now");
 	if (by_node)
-		return tell(w, json_pack("{s:o, s:{s:s}}", "conditions",
-					 conditions_with(w->claim,
-							 condition(w, "FileSystemResizePending",
-								   pending)),
-					 "allocatedResourceStatuses", "storage",
-					 "NodeResizePending"));
+		return tell(
+			w,
+			json_pack("{s:o, s:{s:s}}", "conditions",
+				  conditions_with(w->claim,
+						  condition(w, "FileSystemResizePending", pending)),
+				  "allocatedResourceStatuses", "storage", "NodeResizePending"));
 	return tell(w, json_pack("{s:o, s:{s:s}, s:{s:s}, s:n}", "conditions",
 				 conditions_with(w->claim, NULL), "capacity", "storage",
 				 quantity_text(pv_bytes(w->pv), size), "allocatedResources",
@@ -147,7 +147,7 @@ static int promise(struct work *w, const json_t *pool)
 	int rc = ledger_grow(w->op->ledger, object_name(w->pv), w->wanted, pool_limit(w->op, pool),
 			     &biggest);
 
-	if (rc == -ENOENT)
+	if (rc == -EAGAIN)
 		return error_set(&w->r->error, EAGAIN, "volume %s is not in the ledger yet",
 				 object_name(w->pv));
 	if (rc != -ENOSPC)
@@ -203,8 +203,7 @@ static int grow(struct work *w)
 static bool belong_together(struct work *w)
 {
 	return pv_is_ours(w->op, w->pv) && pv_makes_sense(w->pv) &&
-	       handle_parse(jstr(w->pv, "spec", "csi", "volumeHandle"), &w->handle, NULL) ==
-		       0 &&
+	       handle_parse(jstr(w->pv, "spec", "csi", "volumeHandle"), &w->handle, NULL) == 0 &&
 	       streq(jstr(w->pv, "spec", "claimRef", "uid"), object_uid(w->claim));
 }
 

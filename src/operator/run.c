@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/rand.h"
 #include "operator/op.h"
+#include "operator/serve.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -19,6 +20,7 @@ struct process {
 	struct kube *kube, *lease_kube;
 	struct lease *lease;
 	struct runner *runner;
+	struct csi_service *csi;
 	pthread_mutex_t
 		lock; /* of kicked: held until it has been told, so that it stays until then */
 	struct runner *kicked; /* whom the lease's thread tells that we lead */
@@ -110,12 +112,15 @@ static int start(struct process *p, const struct operator_options *o, struct err
 	cleanup_free char *key = system_key(&p->op);
 	set_kicked(p, p->runner);
 	runner_enqueue(p->runner, "system", key, 0);
-	return 0;
+	return o->csi_socket
+		       ? csi_service_start(&p->op, p->kube, p->runner, o->csi_socket, &p->csi, err)
+		       : 0;
 }
 
 static void stop(struct process *p)
 {
 	set_kicked(p, NULL);
+	csi_service_stop(p->csi);
 	if (p->runner)
 		runner_stop(p->runner);
 	if (p->lease)

@@ -43,7 +43,7 @@ static int reclaim_data(struct reconcile *r, const json_t *pv)
 			: op->workers->ops->remove)(op->workers, &access.pool, &volume, &r->error);
 }
 
-static int finish(struct reconcile *r, const json_t *pv)
+int pv_end(struct reconcile *r, const json_t *pv)
 {
 	cleanup_json json_t *rest = NULL;
 	struct kube_delete_options options = { .uid = object_uid(pv) };
@@ -98,7 +98,7 @@ static int end_volume(struct reconcile *r, const char *name)
 			return rc;
 		}
 	}
-	return finish(r, pv);
+	return pv_end(r, pv);
 }
 
 /* Room has been made: claims that wait may go on. */

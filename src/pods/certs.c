@@ -104,10 +104,11 @@ static int ensure_ca(const struct certs_options *o, char **ret_ca, char **ret_ke
 }
 
 /* ---- certificates -------------------------------------------------------------------------- */
-static int renew(const struct certs_options *o, const json_t *secret, const char *ca,
-		 const char *ca_key, char **ret_cert, char **ret_key, struct error *err)
+static int renew(const struct certs_options *o, const json_t *secret, const char *role,
+		 const char *ca, const char *ca_key, char **ret_cert, char **ret_key,
+		 struct error *err)
 {
-	cleanup_free char *name = certs_common_name(o->ns, o->deployment, "storage"), *cert = NULL;
+	cleanup_free char *name = certs_common_name(o->ns, o->deployment, role), *cert = NULL;
 	char *key cleanup_key = NULL;
 	int rc = cert_make_peer(ca, ca_key, name, CERT_DAYS, &cert, &key, err);
 
@@ -118,19 +119,21 @@ static int renew(const struct certs_options *o, const json_t *secret, const char
 			err);
 	if (rc < 0)
 		return rc;
-	log_info("the certificate of %s/%s was made, for %d days", o->ns, o->deployment, CERT_DAYS);
+	log_info("the certificate %s was made, for %d days", name, CERT_DAYS);
 	*ret_cert = TAKE_PTR(cert);
 	*ret_key = TAKE_PTR(key);
 	return 0;
 }
 
-static int ensure_cert(const struct certs_options *o, const char *ca, const char *ca_key,
-		       char **ret_cert, char **ret_key, struct error *err)
+/* In the Secret DEPLOYMENT-part, for a role. */
+static int ensure_cert(const struct certs_options *o, const char *part, const char *role,
+		       const char *ca, const char *ca_key, char **ret_cert, char **ret_key,
+		       struct error *err)
 {
 	cleanup_json json_t *secret = NULL;
 	cleanup_free char *cert = NULL, *known_ca = NULL;
 	char *key cleanup_key = NULL;
-	int rc = get_secret(o, "tls", &secret, err);
+	int rc = get_secret(o, part, &secret, err);
 
 	if (rc < 0)
 		return rc;
@@ -139,7 +142,7 @@ static int ensure_cert(const struct certs_options *o, const char *ca, const char
 	key = secret_text(secret, "tls.key");
 	if (!cert || !key || !streq(known_ca, ca) ||
 	    cert_seconds_left(cert, ca) < (int64_t)CERT_DAYS * DAY_S / 3)
-		return renew(o, secret, ca, ca_key, ret_cert, ret_key, err);
+		return renew(o, secret, role, ca, ca_key, ret_cert, ret_key, err);
 	*ret_cert = TAKE_PTR(cert);
 	*ret_key = TAKE_PTR(key);
 	return 0;
@@ -178,10 +181,19 @@ int certs_ensure(const struct certs_options *o, char **ret_id, struct error *err
 	int rc = ensure_ca(o, &ca, &ca_key, err);
 
 	if (rc == 0)
-		rc = ensure_cert(o, ca, ca_key, &cert, &key, err);
+		rc = ensure_cert(o, "tls", "storage", ca, ca_key, &cert, &key, err);
 	if (rc == 0 && o->dir)
 		rc = write_all_own(o, ca, cert, key, err);
 	if (rc == 0 && ret_id)
 		*ret_id = cert_id(cert);
 	return rc;
+}
+
+int certs_ensure_client(const struct certs_options *o, struct error *err)
+{
+	cleanup_free char *ca = NULL, *cert = NULL;
+	char *ca_key cleanup_key = NULL, *key cleanup_key = NULL;
+	int rc = ensure_ca(o, &ca, &ca_key, err);
+
+	return rc < 0 ? rc : ensure_cert(o, "client", "client", ca, ca_key, &cert, &key, err);
 }

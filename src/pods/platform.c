@@ -11,12 +11,14 @@
 #include <stdio.h>
 
 #define CERTS_EVERY_MS 3600000
+#define CSI_EVERY_MS 30000
 
 struct pods {
 	struct platform platform;
 	struct platform_pods_options options;
 	char *certificate; /* owned: see workload.h */
-	int64_t certs_ms; /* monotonic, when certificates were last looked at; 0: never */
+	/* monotonic, when these were last looked at; 0: never */
+	int64_t certs_ms, client_cert_ms, csi_ms;
 };
 
 static struct pods *pods(struct platform *p)
@@ -24,14 +26,18 @@ static struct pods *pods(struct platform *p)
 	return (struct pods *)p;
 }
 
-static int prepare(struct platform *platform, struct error *err)
+static struct certs_options certs_of(struct pods *p)
 {
-	struct pods *p = pods(platform);
-	struct certs_options certs = { .kube = p->options.kube,
+	return (struct certs_options){ .kube = p->options.kube,
 				       .ns = p->options.ns,
 				       .deployment = p->options.settings.deployment,
 				       .dir = p->options.tls_dir,
 				       .secure_file = p->options.secure_file };
+}
+
+static int prepare_certs(struct pods *p, struct error *err)
+{
+	struct certs_options certs = certs_of(p);
 	int64_t now = clock_mono_ms(p->options.kube->clock);
 	char *id = NULL;
 	int rc;
@@ -46,6 +52,39 @@ static int prepare(struct platform *platform, struct error *err)
 	p->certificate = id;
 	p->options.settings.certificate = id;
 	return 0;
+}
+
+/* Pools and claims do not wait for what brings volumes to machines: a failure is told, and tried again. */
+static void prepare_csi(struct pods *p)
+{
+	struct certs_options certs = certs_of(p);
+	int64_t now = clock_mono_ms(p->options.kube->clock);
+	struct error err = ERROR_INIT;
+	int rc = 0;
+
+	if (!p->options.csi.node_image || (p->csi_ms && now - p->csi_ms < CSI_EVERY_MS))
+		return;
+	if (p->options.settings.tls && (!p->csi_ms || now - p->client_cert_ms >= CERTS_EVERY_MS)) {
+		rc = certs_ensure_client(&certs, &err);
+		if (rc == 0)
+			p->client_cert_ms = now;
+	}
+	p->csi_ms = now;
+	if (rc == 0)
+		rc = csi_ensure(&p->options.csi, p->options.kube, &err);
+	if (rc < 0)
+		log_warn("what brings volumes to machines is not up to date: %s",
+			 error_text(&err, rc));
+}
+
+static int prepare(struct platform *platform, struct error *err)
+{
+	struct pods *p = pods(platform);
+	int rc = prepare_certs(p, err);
+
+	if (rc == 0)
+		prepare_csi(p);
+	return rc;
 }
 
 /* ---- machines ------------------------------------------------------------------------------ */

@@ -3,6 +3,7 @@
 
 #include "kube/kube.h"
 #include "operator/platform.h"
+#include "pods/csi.h"
 #include "pods/workload.h"
 
 /*
@@ -19,6 +20,7 @@ struct platform_pods_options {
 	struct workload_settings settings; /* strings are borrowed */
 	const char *tls_dir; /* with settings.tls: where the operator's own certificates go */
 	const char *secure_file; /* see certs.h */
+	struct csi_settings csi; /* without a node_image nothing of it is made */
 };
 struct platform *platform_pods_new(const struct platform_pods_options *options);
 void platform_pods_free(struct platform *p); /* NULL-safe */

@@ -5,8 +5,8 @@
 #include "base/str.h"
 #include "kube/kube.h"
 #include "operator/operator.h"
+#include "pods/pod.h"
 
-#include <stdio.h>
 #include <xxhash.h>
 
 #define LABEL_MAX 63
@@ -48,31 +48,6 @@ char *workload_name(const char *storage_node, const char *role)
 }
 
 /* ---- volumes ------------------------------------------------------------------------------- */
-struct pod {
-	json_t *volumes, *mounts;
-};
-
-static void add_volume(struct pod *p, const char *name, json_t *volume, const char *path,
-		       const char *propagation)
-{
-	json_t *mount = json_pack("{s:s, s:s}", "name", name, "mountPath", path);
-
-	if (propagation)
-		json_object_set_new(mount, "mountPropagation", json_string(propagation));
-	json_object_set_new(volume, "name", json_string(name));
-	json_array_append_new(p->volumes, volume);
-	json_array_append_new(p->mounts, mount);
-}
-
-static void add_host_path(struct pod *p, const char *name, const char *host, const char *path,
-			  const char *propagation)
-{
-	add_volume(p, name,
-		   json_pack("{s:{s:s, s:s}}", "hostPath", "path", host, "type",
-			     streq(host, "/dev") ? "Directory" : "DirectoryOrCreate"),
-		   path, propagation);
-}
-
 static void add_volumes(struct pod *p, const struct workload_settings *s, bool agent,
 			const json_t *node)
 {
@@ -85,26 +60,26 @@ static void add_volumes(struct pod *p, const struct workload_settings *s, bool a
 	const json_t *directory;
 	size_t i;
 
-	add_host_path(p, "state", state, "/var/lib/quartermaster", propagation);
-	add_host_path(p, "glusterd", glusterd, "/var/lib/glusterd", NULL);
-	add_host_path(p, "log", log, "/var/log/glusterfs", NULL);
-	add_host_path(p, "run", run, "/run", NULL);
-	add_volume(p, "tmp", json_pack("{s:{}}", "emptyDir"), "/tmp", NULL);
+	pod_add_host_path(p, "state", state, "/var/lib/quartermaster", propagation);
+	pod_add_host_path(p, "glusterd", glusterd, "/var/lib/glusterd", NULL);
+	pod_add_host_path(p, "log", log, "/var/log/glusterfs", NULL);
+	pod_add_host_path(p, "run", run, "/run", NULL);
+	pod_add_volume(p, "tmp", json_pack("{s:{}}", "emptyDir"), "/tmp", NULL);
 	if (agent)
-		add_host_path(p, "dev", "/dev", "/dev", NULL);
+		pod_add_host_path(p, "dev", "/dev", "/dev", NULL);
 	if (s->tls) {
 		cleanup_free char *secret = xasprintf("%s-tls", s->deployment);
 
-		add_volume(p, "tls",
-			   json_pack("{s:{s:s, s:i}}", "secret", "secretName", secret,
-				     "defaultMode", 0400),
-			   TLS_DIR, NULL);
+		pod_add_volume(p, "tls",
+			       json_pack("{s:{s:s, s:i}}", "secret", "secretName", secret,
+					 "defaultMode", 0400),
+			       TLS_DIR, NULL);
 	}
 	json_array_foreach (jget(node, "spec", "directories"), i, directory) {
 		cleanup_free char *name = xasprintf("directory-%zu", i);
 
-		add_host_path(p, name, json_string_value(directory), json_string_value(directory),
-			      propagation);
+		pod_add_host_path(p, name, json_string_value(directory),
+				  json_string_value(directory), propagation);
 	}
 }
 
@@ -204,10 +179,8 @@ json_t *workload_deployment(const struct workload_settings *s, const char *role,
 				 "strategy", "type", "Recreate", "revisionHistoryLimit", 2,
 				 "minReadySeconds", agent ? 0 : SETTLE_S, "selector", "matchLabels",
 				 labels, "template", pod_template(s, agent, labels, node, machine));
-	cleanup_free char *text = json_text(spec);
-	char hash[20];
+	cleanup_free char *hash = pod_hash(spec);
 
-	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)XXH64(text, strlen(text), 0));
 	return json_pack("{s:s, s:s, s:{s:s, s:s, s:O, s:{s:s}, s:[o]}, s:o}", "apiVersion",
 			 "apps/v1", "kind", "Deployment", "metadata", "name", name, "namespace",
 			 object_namespace(node), "labels", labels, "annotations", WORKLOAD_HASH,

@@ -11,7 +11,7 @@ kubectl create --dry-run=client -o json -f deploy/quartermaster-glusterfs.yaml |
 manifest() { jq -e "$@" "$work/objects"; }
 no_wildcard() { manifest '[.[] | select(.rules) | .rules[] | .verbs + .resources + .apiGroups | .[]] | length > 20 and (index("*") | not)'; }
 no_admin() { manifest '[.[] | select(.roleRef) | .roleRef.name] | length > 3 and (index("cluster-admin") | not)'; }
-accounts() { manifest '[.[] | select(.kind == "ServiceAccount") | .metadata.name] | sort == ["quartermaster-agent", "quartermaster-operator", "quartermaster-storage"]'; }
+accounts() { manifest '[.[] | select(.kind == "ServiceAccount") | .metadata.name | ltrimstr("quartermaster-")] | sort == ["agent", "client", "node", "operator", "storage"]'; }
 levels() { manifest '.[] | select(.kind == "Namespace") | .metadata.labels["pod-security.kubernetes.io/enforce"] == "privileged"'; }
 check "no wildcard in any role" no_wildcard
 check "nobody is cluster-admin" no_admin
@@ -28,6 +28,7 @@ check "the pool is whole" wait_for 90 whole
 read_only() { q get pod -o json | jq -e '.items | length >= 8 and all(.spec.containers[].securityContext.readOnlyRootFilesystem)'; }
 may() { [ "$(kubectl auth can-i --as="system:serviceaccount:quartermaster:quartermaster-$1" "${@:2}" 2> /dev/null)" = yes ]; }
 may_not() { ! may "$@"; }
+no_token() { q get daemonset -o json | jq -e '.items | length >= 2 and all(.spec.template.spec.automountServiceAccountToken == false)'; }
 check "root file systems are read-only" read_only
 check "the operator reads its own Secrets" may operator -n quartermaster get secret/glusterfs-tls
 check "no other in its namespace" may_not operator -n quartermaster get secret/other
@@ -35,6 +36,11 @@ check "none elsewhere" may_not operator -n kube-system get secrets
 check "and lists none" may_not operator -n quartermaster list secrets
 check "an agent reads no Secret" may_not agent -n quartermaster get secret/glusterfs-tls
 check "a storage pod may do nothing" may_not storage -n quartermaster get storagenodes
+check "nor the node service" may_not node -n quartermaster get pods
+check "nor a client" may_not client -n quartermaster get secret/glusterfs-client
+check "neither has a token" no_token
+check "the operator changes no DaemonSet but its own" may_not operator -n quartermaster patch daemonset/other
+check "and none elsewhere" may_not operator -n kube-system create daemonsets
 check "an agent may not touch pods" may_not agent -n quartermaster delete pods
 
 # ---- what an agent's own token is good for

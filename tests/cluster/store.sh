@@ -84,7 +84,7 @@ overlay() {
 		sed -i "s/^namespace: quartermaster$/namespace: $1/" "$work/deploy/$2/kustomization.yaml" &&
 		sed -i "s/name: quartermaster$/name: $1/" "$work/deploy/$2/namespace.yaml" &&
 		sed -i "s/\.quartermaster$/.$1/" "$work/deploy/$2/bindings.yaml" &&
-		sed -Ei "s/(deployment[:=] ?)glusterfs$/\1$2/; s/glusterfs-(ca|tls|operator-secrets)/$2-\1/g; s/name: quartermaster-glusterfs$/name: quartermaster-$2/; s/replicate:3/none/; s/replicas: 2/replicas: 1/" \
+		sed -Ei "s/(deployment[:=] ?)glusterfs$/\1$2/; s/glusterfs-(ca|tls|client|operator-secrets)/$2-\1/g; s/name: quartermaster-glusterfs$/name: quartermaster-$2/; s/replicate:3/none/; s/replicas: 2/replicas: 1/" \
 			"$work/deploy/$2/operator.yaml" "$work/deploy/$2/secrets.yaml"
 }
 # Node 1 under a second address, so that two glusterds share its port; with a directory for disk
@@ -111,17 +111,19 @@ cleanup() {
 	rm -rf "$work"
 	[[ ! $own_lab ]] || return
 	for ns in quartermaster "${others[@]}"; do
-		kubectl -n "$ns" delete deployment,pvc --all --timeout=60s
+		kubectl -n "$ns" delete deployment,daemonset,pvc --all --timeout=60s
 		kubectl -n "$ns" get storagenode,storagestatus,storagepool,pvc -o name |
 			xargs -r -n 1 kubectl -n "$ns" patch --type=merge -p '{"metadata":{"finalizers":null}}'
 	done
 	kubectl get pv -o name | xargs -r -n 1 kubectl patch --type=merge -p '{"metadata":{"finalizers":null}}'
 	kubectl delete pv,storageclass --all
+	kubectl delete csidriver csi.quartermaster.storage
 	kubectl delete crd storagenodes.coreos.com storagestatuses.coreos.com storagepools.coreos.com --timeout=60s
 	((${#others[@]} == 0)) || kubectl delete namespace "${others[@]}" --timeout=120s
 	kubectl delete -f deploy/quartermaster-glusterfs.yaml --ignore-not-found --timeout=120s
 	for n in 1 2 3; do
-		lab exec "$n" bash -c 'grep -o "/var/lib/quartermaster/nodes/[^ ]*/bricks/[^ ]*" /proc/self/mountinfo | sort -u | xargs -r umount
+		lab exec "$n" bash -c 'grep fuse.glusterfs /proc/self/mountinfo | cut -d " " -f 5 | xargs -r umount -l
+			grep -o "/var/lib/quartermaster/nodes/[^ ]*/bricks/[^ ]*" /proc/self/mountinfo | sort -u | xargs -r umount
 			rm -rf /var/lib/quartermaster /run/quartermaster /var/lib/directory-*'
 	done
 } > /dev/null 2>&1

@@ -107,9 +107,9 @@ static void finish(struct fuzz *f)
 	pthread_cond_destroy(&f->env.more);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void run(const uint8_t *data, size_t size, bool any_authority)
 {
-	struct fuzz f = { .env.max_body = 4096 };
+	struct fuzz f = { .env = { .max_body = 4096, .any_authority = any_authority } };
 	size_t piece = size > 0 && data[0] ? data[0] : 65536;
 
 	f.env.hub = hub_new();
@@ -124,5 +124,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			if (!feed(&f, data + at, size - at < piece ? size - at : piece))
 				break;
 	finish(&f);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	run(data, size, false);
+	run(data, size, true);
 	return 0;
 }

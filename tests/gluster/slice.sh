@@ -98,6 +98,14 @@ check "one node's processes die at once" node_gone
 check "the volume is still readable and writable" writable
 check "it comes back and heals" wait_for 90 healthy
 
+grown() { # what the claim says, its volume, and the pool's own note of it
+	local volume
+	volume=$(quartermaster get pvc mine -o json | jq -er 'select(.status.capacity.storage == "300Mi") | .spec.volumeName') &&
+		[ "$(quartermaster get pv "$volume" -o json | jq -r .spec.capacity.storage)" = 300Mi ]
+}
+check "a claim is asked to grow" claim mine 300Mi
+check "it is larger" wait_for 20 grown
+check "a claim cannot shrink" bash -c "! (sed 's/my-claim/mine/; s/100Mi/200Mi/' docs/examples/claim.yaml | quartermaster apply -f -)"
 check "umount" quartermaster umount "$mnt"
 check "the data was kept" bash -c "quartermaster mount mine $mnt && test -s $mnt/file && quartermaster umount $mnt"
 check "delete a claim" quartermaster delete pvc mine

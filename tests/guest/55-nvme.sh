@@ -52,6 +52,8 @@ check "a mounted one is not taken away (trap 7)" refuses 'in use.*mounted at /mn
 used() { hostvol plan --json a | jq -e '.usedBy == ["mounted at /mnt/a"] and (.steps | map(test("^disconnect from")) | any)'; }
 check "plan says who uses it" used
 umount /mnt/a
+held() { local dev; dev=$(device a); exec 7<> "$dev"; hostvol disconnect a; local r=$?; exec 7>&-; return $r; }
+check "nor is one that is opened for writing (trap 7)" refuses 'opened for writing by' held
 check "the subsystem's namespace grows" nvmet_grow $s1 1 n1 128M
 grown() { hostvol extend --json a | jq -e '.size == 134217728' && [ "$(blockdev --getsize64 "$(device a)")" = 134217728 ]; }
 check "the volume grows with it (trap 20)" grown

@@ -452,6 +452,70 @@ static void test_trap_8_cisco_blocked_later(void **state)
 	ends();
 }
 
+/* ---- recorded ------------------------------------------------------------------------------- */
+
+static void has_properties(const char *names)
+{
+	cleanup_free char *json = NULL;
+
+	assert_int_equal(
+		hostvol_get_connector_properties_json(scene->rig->h, true, false, &json, NULL), 0);
+	assert_non_null(strstr(json, names));
+}
+
+/* What disconnecting would take away. */
+static void plans(const char *devices)
+{
+	cleanup_free char *json = NULL;
+
+	assert_int_equal(hostvol_plan_json(scene->rig->h, "{\"volumeId\":\"v\"}", &json, NULL), 0);
+	assert_non_null(strstr(json, devices));
+}
+
+static const struct unit ds8000[] = { { 3, 0, 12, "9100" }, { 4, 0, 12, "9100" }, { 0 } };
+
+/* Each fabric has one port of the array, and both are target 0 of their host. */
+static void test_recorded_qlogic(void **state)
+{
+	load("qle2460", ds8000);
+	has_properties("\"wwpns\":[\"2100001b32891911\",\"2100001b3289b710\"],"
+		       "\"wwnns\":[\"2000001b32891911\",\"2000001b3289b710\"]");
+	scene->multipath = true;
+	assert_int_equal(connects("[\"500507630a18c54f\",\"500507630a00054f\"]", "12",
+				  ",\"wwn\":\"9100\"", "3:0:0:12 4:0:0:12 "),
+			 0);
+	plans("\"devices\":[\"/dev/dm-0\",\"/dev/sda\",\"/dev/sdb\"]");
+	ends();
+	assert_int_equal(
+		connects("\"500507630a00054f\"", "12", ",\"multipath\":false", "4:0:0:12 "), 0);
+	ends();
+}
+
+static const struct unit storwize[] = { { 0, 11, 1, "s" }, { 0, 13, 1, "s" }, { 1, 4, 1, "s" },
+					{ 1, 5, 1, "s" },  { 0, 0, 1, "d" },  { 0 } };
+#define STORWIZE                                                                                   \
+	"[\"0x500507680b21bac6\",\"0x500507680b21bac7\",\"0x500507680b22bac6\","                   \
+	"\"0x500507680b22bac7\"]"
+
+/* The name by which storage knows the host is NPIV's; the channel's own is another's too. */
+static void test_recorded_zfcp(void **state)
+{
+	load("zfcp", storwize);
+	has_properties("\"wwpns\":[\"c05076e511803b48\",\"c05076e511803cb0\"],"
+		       "\"wwnns\":[\"5005076400c1b2b8\"]");
+	scene->multipath = true;
+	assert_int_equal(
+		connects(STORWIZE, "1", ",\"wwn\":\"s\"", "0:0:11:1 0:0:13:1 1:0:4:1 1:0:5:1 "), 0);
+	plans("\"devices\":[\"/dev/dm-0\",\"/dev/sda\",\"/dev/sdb\",\"/dev/sdc\",\"/dev/sdd\"]");
+	ends();
+	assert_int_equal(connects(STORWIZE, "1",
+				  ",\"wwn\":\"s\",\"initiatorTargetMap\":{\"c05076e511803b48\":"
+				  "[\"500507680b22bac6\"]}",
+				  "1:0:5:1 "),
+			 0);
+	ends();
+}
+
 /* ---- maps ----------------------------------------------------------------------------------- */
 
 /* Trap 20: with a path down the map keeps its size, and so does what is said of it. */
@@ -519,6 +583,8 @@ int main(void)
 		FC_TEST(test_emulex_map),
 		FC_TEST(test_emulex_marginal),
 		FC_TEST(test_cisco_blocked),
+		FC_TEST(test_recorded_qlogic),
+		FC_TEST(test_recorded_zfcp),
 		FC_TEST(test_trap_20_path_down),
 		FC_TEST(test_trap_23_remembered_names),
 		FC_TEST(test_trap_23_no_map),

@@ -258,6 +258,10 @@ static int w_find(struct workers *w, const struct worker_pool *pool, const struc
 	cleanup_free char *key = volume_key(v);
 	json_t *size = jget(f->volumes, pool->name, key);
 	int rc = worker_fault(f, err);
+	if (rc == 0 && v->kind == VOLUME_SNAPSHOT && jget(f->snapshots, pool->name, v->name)) {
+		*ret = json_incref(jget(f->snapshots, pool->name, v->name));
+		return 0;
+	}
 	if (rc == 0 && !size)
 		return error_set(err, ENOENT, "there is no volume %s", v->name);
 	if (rc == 0)
@@ -293,6 +297,10 @@ static int w_copy(struct workers *w, const struct worker_pool *pool, const struc
 		return 0; /* complete */
 	if (!jget(f->volumes, pool->name, source) || jget(f->copies, source))
 		return error_set(err, ENOENT, "there is no volume %s", from->name);
+	if (f->copying > 0) {
+		f->copying--;
+		return 1;
+	}
 	rc = w_create(w, pool, v, size, err);
 	if (rc < 0)
 		return rc;
@@ -321,6 +329,8 @@ static int w_snapshot(struct workers *w, const struct worker_pool *pool,
 		*ret = json_pack("{s:s, s:s, s:s, s:I, s:s, s:b}", "name", name, "source",
 				 from->name, "kind", kind, "size", (json_int_t)size, "created",
 				 "2026-01-01T00:00:00Z", "ready", rc == 0);
+	if (rc == 0)
+		jset(f->snapshots, json_incref(*ret), pool->name, name);
 	return rc;
 }
 
@@ -328,6 +338,7 @@ static int w_snapshot_remove(struct workers *w, const struct worker_pool *pool, 
 			     struct error *err)
 {
 	struct worker_volume v = { VOLUME_SNAPSHOT, name };
+	json_object_del(jget(of_workers(w)->snapshots, pool->name), name);
 	return w_remove(w, pool, &v, err);
 }
 
@@ -335,13 +346,11 @@ static int w_snapshots(struct workers *w, const struct worker_pool *pool, json_t
 		       struct error *err)
 {
 	struct fixture *f = of_workers(w);
-	const char *key;
-	json_t *size;
+	const char *name;
+	json_t *said;
 	*ret = json_array();
-	json_object_foreach (jget(f->volumes, pool->name), key, size)
-		if (str_has_prefix(key, "s."))
-			json_array_append_new(
-				*ret, json_pack("{s:s, s:O}", "name", key + 2, "size", size));
+	json_object_foreach (jget(f->snapshots, pool->name), name, said)
+		json_array_append(*ret, said);
 	return 0;
 }
 
@@ -561,6 +570,7 @@ struct fixture *fixture_new(void)
 	f->platform.ops = &platform_ops;
 	f->workers.ops = &worker_ops;
 	f->volumes = json_object();
+	f->snapshots = json_object();
 	f->agents = json_object();
 	f->copies = json_object();
 	f->data = json_object();
@@ -594,6 +604,7 @@ void fixture_free(struct fixture *f)
 	json_decref(f->volumes);
 	json_decref(f->copies);
 	json_decref(f->data);
+	json_decref(f->snapshots);
 	json_decref(f->agents);
 	json_decref(f->stale_nodes);
 	strv_done(&f->seen);

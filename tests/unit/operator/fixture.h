@@ -40,6 +40,8 @@ struct fixture {
 	json_t *data; /* object: what is in a volume, where a test has put something */
 	int copy_calls; /* how often a copy says that it is under way */
 	bool under_way; /* since the last round: one said so */
+	json_t *snapshots; /* object: pool to object of names: what is said of each */
+	int copying; /* how often a copy is still under way when it is asked for */
 	int worker_rc; /* what workers answer */
 	json_t *agents; /* object: names of nodes whose agent runs */
 	bool agents_silent;

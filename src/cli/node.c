@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "csi/node.h"
+
+#include "base/daemon.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/paths.h"
+#include "clients/remote.h"
+#include "csi/identity.h"
+#include "local/program.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+
+int verb_node(int argc, char **argv);
+
+static const char usage[] =
+	"Usage: quartermaster node [FLAG…]\n"
+	"\n"
+	"The CSI node service of this machine: brings volumes here and mounts them for kubelet, or "
+	"for any\n"
+	"other orchestrator that calls its socket. It may be ended and started at any time; mounts "
+	"stay.\n"
+	"\n"
+	"  --endpoint FILE     the socket; default DIR/plugins/" CSI_DRIVER_NAME "/csi.sock\n"
+	"  --node-id NAME      default: the host's name\n"
+	"  --kubelet-dir DIR   default " CSI_DEFAULT_KUBELET_DIR ": all targets must lie below it\n"
+	"  --any-target        targets may lie anywhere\n"
+	"  --no-registration   do not make the driver known to kubelet\n"
+	"  --max-volumes N     how many volumes the machine may have at a time; default: no limit\n"
+	"  --clients DIR       where client containers are found: DIR/PROTOCOL/client.sock; "
+	"default: "
+	"all\n"
+	"                      client software is the host's\n"
+	"  --state-dir DIR     default $QM_STATE_DIR, else /var/lib/quartermaster\n"
+	"  --run-dir DIR       default $QM_RUN_DIR, else /run/quartermaster\n"
+	"\n"
+	"Example: quartermaster node --node-id worker-3 --kubelet-dir /var/lib/k0s/kubelet\n";
+
+static const struct option flags[] = {
+	{ "endpoint", required_argument, NULL, 'e' },
+	{ "node-id", required_argument, NULL, 'n' },
+	{ "kubelet-dir", required_argument, NULL, 'k' },
+	{ "any-target", no_argument, NULL, 'a' },
+	{ "no-registration", no_argument, NULL, 'r' },
+	{ "max-volumes", required_argument, NULL, 'm' },
+	{ "clients", required_argument, NULL, 'c' },
+	{ "state-dir", required_argument, NULL, 'S' },
+	{ "run-dir", required_argument, NULL, 'R' },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
+static int parse_number(const char *text, int64_t *ret)
+{
+	char *end;
+	long long value = strtoll(text, &end, 10);
+
+	if (end == text || *end || value < 0)
+		return -EINVAL;
+	*ret = value;
+	return 0;
+}
+
+struct settings {
+	struct csi_node_options o;
+	const char *clients;
+};
+
+static int parse_flag(int c, struct settings *s)
+{
+	struct csi_node_options *o = &s->o;
+
+	switch (c) {
+	case 'e':
+		o->endpoint = optarg;
+		return 0;
+	case 'n':
+		o->node_id = optarg;
+		return 0;
+	case 'k':
+		o->kubelet_dir = optarg;
+		return 0;
+	case 'a':
+		o->any_target = true;
+		return 0;
+	case 'r':
+		o->registration = false;
+		return 0;
+	case 'm':
+		return parse_number(optarg, &o->max_volumes);
+	case 'S':
+		return setenv("QM_STATE_DIR", optarg, 1);
+	case 'R':
+		return setenv("QM_RUN_DIR", optarg, 1);
+	case 'c':
+		s->clients = optarg;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+/* 1: help was asked for. */
+static int parse(int argc, char **argv, struct settings *s)
+{
+	int c;
+
+	optind = 0; /* the command line was looked at before us */
+	while ((c = getopt_long(argc, argv, "h", flags, NULL)) != -1) {
+		if (c == 'h')
+			return 1;
+		if (parse_flag(c, s) < 0)
+			return -EINVAL;
+	}
+	return optind < argc ? -EINVAL : 0;
+}
+
+static int run(struct csi_node_options *o, struct error *err)
+{
+	cleanup_free char *endpoint =
+		xasprintf("%s/plugins/" CSI_DRIVER_NAME "/csi.sock", o->kubelet_dir);
+	cleanup_free char *state = state_path("hostvol"), *run_path_ = run_path("hostvol");
+	struct csi_node *n = NULL;
+	bool refused;
+	int r;
+
+	if (!o->endpoint)
+		o->endpoint = endpoint;
+	o->state_dir = state;
+	o->run_dir = run_path_;
+	r = program_lock("node", err);
+	if (r < 0)
+		return r;
+	daemon_begin();
+	r = csi_node_start(o, &n, err);
+	if (r < 0)
+		return r;
+	log_info("serving at %s", o->endpoint);
+	daemon_wait();
+	refused = csi_node_refused(n);
+	csi_node_free(n);
+	return refused ? error_set(err, EPERM, "ended, since kubelet refused the driver") : 0;
+}
+
+static int run_with_clients(struct settings *s, struct error *err)
+{
+	struct clients_host *clients;
+	int r = clients_host_new(s->clients, &clients, err);
+
+	if (r < 0)
+		return r;
+	s->o.host = clients_host(clients);
+	r = run(&s->o, err);
+	clients_host_free(clients);
+	return r;
+}
+
+int verb_node(int argc, char **argv)
+{
+	char host[65] = "";
+	struct settings s = { .o = { .node_id = host,
+				     .kubelet_dir = CSI_DEFAULT_KUBELET_DIR,
+				     .registration = true } };
+	struct error err = ERROR_INIT;
+	int r = parse(argc, argv, &s);
+
+	if (r != 0) {
+		fputs(usage, r > 0 ? stdout : stderr);
+		return r > 0 ? 0 : 2;
+	}
+	(void)gethostname(host, sizeof(host) - 1);
+	log_init("node", LOG_LEVEL_INFO);
+	r = run_with_clients(&s, &err);
+	if (r < 0)
+		log_err("%s", error_text(&err, r));
+	return r < 0 ? 1 : 0;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clients/remote.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "clients/client.h"
+#include "core/host.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#define PROGRAMS(...) ((const char *const[]){ __VA_ARGS__, NULL })
+
+/*
+ * File systems only: what a block protocol's daemons need of the host (sockets of the network
+ * namespace, udev, modules) takes more than a container that runs commands.
+ */
+const struct client_protocol client_protocols[] = {
+	{ "glusterfs", PROGRAMS("glusterfs") },
+	{ "nfs", PROGRAMS("mount.nfs") },
+	{ "smb", PROGRAMS("mount.cifs") },
+	{ "quobyte", PROGRAMS("mount.quobyte") },
+	{ 0 },
+};
+
+_Static_assert(ARRAY_SIZE(client_protocols) <= CLIENT_PROTOCOLS_MAX + 1, "too many protocols");
+
+struct clients_host {
+	struct hostvol_host host; /* its userdata is this */
+	char *dir; /* NULL: no containers */
+};
+
+static const char *protocol_of(const char *program)
+{
+	const char *slash = strrchr(program, '/'), *name = slash ? slash + 1 : program;
+
+	for (const struct client_protocol *p = client_protocols; p->name; p++)
+		for (const char *const *known = p->programs; *known; known++)
+			if (streq(*known, name))
+				return p->name;
+	return NULL;
+}
+
+/* The directory of the container that has this program, or NULL: it is the host's. */
+static char *container_of(const struct clients_host *c, const char *program)
+{
+	const char *protocol = c->dir ? protocol_of(program) : NULL;
+	cleanup_free char *dir = protocol ? xasprintf("%s/%s", c->dir, protocol) : NULL;
+	struct stat st;
+
+	return dir && stat(dir, &st) == 0 && S_ISDIR(st.st_mode) ? TAKE_PTR(dir) : NULL;
+}
+
+static int clamp(int timeout_ms)
+{
+	return timeout_ms < 0			    ? 0
+	       : timeout_ms > CLIENT_TIMEOUT_MAX_MS ? CLIENT_TIMEOUT_MAX_MS
+						    : timeout_ms;
+}
+
+/* ---- run ------------------------------------------------------------------------------------ */
+
+static json_t *words(const char *const *list)
+{
+	json_t *array = json_array();
+
+	for (; list && *list; list++)
+		json_array_append_new(array, json_string(*list));
+	return array;
+}
+
+static bool is_text(const json_t *array, const char *const *list)
+{
+	size_t count = 0;
+
+	while (list && list[count])
+		count++;
+	/* words that are not UTF-8 were left out */
+	return json_array_size(array) == count;
+}
+
+/* A client that does not run is waited for, not given up: whoever asked asks again. */
+static int explain(const char *program, int rc, const struct error *why, struct host_result *ret)
+{
+	const char *protocol = protocol_of(program);
+
+	if (rc == -ECONNREFUSED || rc == -ECONNRESET) {
+		snprintf(ret->err, sizeof(ret->err),
+			 "the %s client on this node %s; see: kubectl get pods -A -o wide -l "
+			 "quartermaster.storage/client=%s",
+			 protocol,
+			 rc == -ECONNREFUSED ? "does not run (yet)" : "ended before it answered",
+			 protocol);
+		return -EAGAIN;
+	}
+	if (rc != -ENOENT && rc != -ETIMEDOUT)
+		snprintf(ret->err, sizeof(ret->err), "the %s client on this node: %.400s", protocol,
+			 why->message);
+	return rc;
+}
+
+static void keep_end(char *text, size_t size, const char *from)
+{
+	size_t len = strlen(from);
+
+	snprintf(text, size, "%s", len >= size ? from + (len - size + 1) : from);
+}
+
+static int run_in(const char *dir, const struct host_command *command, struct host_result *ret,
+		  struct error *err)
+{
+	cleanup_with(client_reply_done) struct client_reply reply = { 0 };
+	size_t out_size = command->out ? command->out_size : sizeof(ret->out);
+	json_t *argv = words(command->argv), *env = words(command->env);
+	cleanup_json json_t *request =
+		json_pack("{s:s, s:o, s:o, s:I, s:I, s:i}", "op", "run", "argv", argv, "env", env,
+			  "inputLength", (json_int_t)command->input_len, "outSize",
+			  (json_int_t)(out_size > CLIENT_OUTPUT_MAX ? CLIENT_OUTPUT_MAX : out_size),
+			  "timeoutMs", clamp(command->timeout_ms));
+	int rc;
+
+	if (!is_text(argv, command->argv) || !is_text(env, command->env))
+		return error_set(err, EILSEQ, "a word of the command is not UTF-8");
+	rc = client_call(dir, request, command->input, command->input_len,
+			 clamp(command->timeout_ms), &reply, err);
+	if (rc < 0)
+		return rc;
+	ret->status = (int)jint(reply.text, "status");
+	keep_end(command->out ? command->out : ret->out, out_size, reply.out);
+	keep_end(ret->err, sizeof(ret->err), reply.err);
+	return 0;
+}
+
+static int remote_run(const struct hostvol_host *host, const struct host_command *command,
+		      struct host_result *ret)
+{
+	struct clients_host *c = host->userdata;
+	cleanup_free char *dir = container_of(c, command->argv[0]);
+	struct error why = ERROR_INIT;
+	int rc;
+
+	if (!dir)
+		return host_real.run(host, command, ret);
+	*ret = (struct host_result){ 0 };
+	if (command->out)
+		command->out[0] = '\0';
+	rc = run_in(dir, command, ret, &why);
+	return rc < 0 ? explain(command->argv[0], rc, &why, ret) : 0;
+}
+
+/* ---- await_end ------------------------------------------------------------------------------ */
+
+static int remote_await_end(const struct hostvol_host *host, const char *program,
+			    const char *last_arg, bool kill, int timeout_ms)
+{
+	struct clients_host *c = host->userdata;
+	cleanup_free char *dir = container_of(c, program);
+	cleanup_with(client_reply_done) struct client_reply reply = { 0 };
+	cleanup_json json_t *request = NULL;
+	int rc;
+
+	if (!dir)
+		return host_real.await_end(host, program, last_arg, kill, timeout_ms);
+	request = json_pack("{s:s, s:s, s:s, s:b, s:i}", "op", "awaitEnd", "program", program,
+			    "lastArgument", last_arg, "kill", (int)kill, "timeoutMs",
+			    clamp(timeout_ms));
+	if (!request)
+		return -EILSEQ;
+	rc = client_call(dir, request, NULL, 0, clamp(timeout_ms), &reply, NULL);
+	/* its processes are in its container and end with it: where it is not, none is left */
+	return rc == -ECONNREFUSED || rc == -ECONNRESET ? 0 : rc;
+}
+
+/* ---- */
+
+int clients_host_new(const char *dir, struct clients_host **ret, struct error *err)
+{
+	struct clients_host *c;
+
+	if (dir && !path_is_clean(dir))
+		return error_set(err, EINVAL,
+				 "%s: the directory of clients is to be an absolute path without "
+				 "\".\", \"..\" and doubled slashes",
+				 dir);
+	c = xcalloc(1, sizeof(*c));
+	c->host = host_real;
+	c->host.userdata = c;
+	c->host.run = remote_run;
+	c->host.await_end = remote_await_end;
+	c->dir = dir ? xstrdup(dir) : NULL;
+	*ret = c;
+	return 0;
+}
+
+const struct hostvol_host *clients_host(struct clients_host *c)
+{
+	return &c->host;
+}
+
+void clients_host_free(struct clients_host *c)
+{
+	if (c)
+		free(c->dir);
+	free(c);
+}

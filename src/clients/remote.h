@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/error.h"
+
+struct hostvol_host;
+
+/*
+ * The machine, for libhostvol (struct hostvol_options, host), whose client software runs in
+ * containers: programs of a protocol run in that protocol's container (client.h), everything else
+ * is this machine's as always. Which protocols these are is said by directories: where DIR/PROTOCOL
+ * exists, that protocol's client is a container with a socket there, and nowhere else; where it
+ * does not, the host has it. So what was chosen holds before the container first runs, and when it
+ * does not run: then commands fail with -EAGAIN, and the result's err says why in one sentence.
+ */
+struct clients_host;
+
+/* dir need not exist, or may be NULL: then everything is this machine's. */
+int clients_host_new(const char *dir, struct clients_host **ret, struct error *err);
+const struct hostvol_host *clients_host(struct clients_host *c);
+void clients_host_free(struct clients_host *c); /* NULL-safe */
+
+/* The protocols whose clients can be containers. */
+struct client_protocol {
+	const char *name; /* "glusterfs": the directory, and the flag --NAME-mount-container */
+	const char *const *programs; /* ended by NULL */
+};
+#define CLIENT_PROTOCOLS_MAX 8
+extern const struct client_protocol client_protocols[]; /* ended by a name of NULL */

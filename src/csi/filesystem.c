@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "csi/filesystem.h"
+
+#include "base/mem.h"
+#include "base/spawn.h"
+#include "mounts/bind.h"
+
+#include <blkid/blkid.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#define PROBE_MS 20000
+#define MOUNT_MS 60000
+#define FORMAT_MS 120000
+#define GROW_MS 120000
+
+/* What a child finds out is left in memory that is shared with it. */
+struct answer {
+	char text[400];
+};
+
+static struct answer *answer_new(void)
+{
+	void *a = mmap(NULL, sizeof(struct answer), PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return a == MAP_FAILED ? NULL : a;
+}
+
+static void answer_free(struct answer **a)
+{
+	if (*a)
+		munmap(*a, sizeof(**a));
+}
+
+/* ---- what is there ---------------------------------------------------------------------------- */
+
+#define EDGE (256 * 1024) /* signatures lie within it, at both ends */
+
+struct probe {
+	const char *device;
+	struct answer *answer;
+};
+
+/* All of it must be readable: what cannot be read is not empty. */
+static int read_all(int fd, off_t from, size_t len)
+{
+	char block[4096];
+
+	for (size_t done = 0; done < len;) {
+		ssize_t n = pread(fd, block, sizeof(block), from + (off_t)done);
+
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -EIO;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+static int read_edges(int fd)
+{
+	uint64_t size = 0;
+	int r;
+
+	if (ioctl(fd, BLKGETSIZE64, &size) < 0)
+		return -errno;
+	if (size < EDGE)
+		return -ENOSPC;
+	r = read_all(fd, 0, EDGE);
+	return r < 0 ? r : read_all(fd, (off_t)(size - EDGE), EDGE);
+}
+
+static void remember(struct answer *a, blkid_probe pr, const char *name)
+{
+	const char *value;
+
+	if (!a->text[0] && blkid_probe_lookup_value(pr, name, &value, NULL) == 0)
+		snprintf(a->text, FS_NAME_MAX, "%s", value);
+}
+
+/* 1: something; it is named in the answer. */
+static int do_probe(void *arg)
+{
+	struct probe *p = arg;
+	cleanup_close int fd = open(p->device, O_RDONLY | O_CLOEXEC);
+	blkid_probe pr;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = read_edges(fd);
+	if (r < 0)
+		return r;
+	pr = blkid_new_probe();
+	if (!pr || blkid_probe_set_device(pr, fd, 0, 0) != 0)
+		return -EIO;
+	blkid_probe_enable_superblocks(pr, 1);
+	blkid_probe_set_superblocks_flags(pr, BLKID_SUBLKS_TYPE | BLKID_SUBLKS_BADCSUM);
+	blkid_probe_enable_partitions(pr, 1);
+	r = blkid_do_probe(pr);
+	if (r != 0)
+		return r == 1 ? 0 : -EIO;
+	remember(p->answer, pr, "TYPE");
+	remember(p->answer, pr, "PTTYPE");
+	return 1;
+}
+
+int filesystem_probe(const char *device, char ret[static FS_NAME_MAX], struct error *err)
+{
+	cleanup_with(answer_free) struct answer *a = answer_new();
+	struct probe p = { .device = device, .answer = a };
+	int r = a ? spawn_call(do_probe, &p, PROBE_MS, NULL) : -ENOMEM;
+
+	if (r == -ENOSPC)
+		return error_set(err, EINVAL, "%s is too small for a file system", device);
+	if (r < 0)
+		return error_errno(err, -r, "cannot read what is on %s", device);
+	if (r > 0)
+		snprintf(ret, FS_NAME_MAX, "%.31s", a->text[0] ? a->text : "something unknown");
+	return r;
+}
+
+/* ---- programs --------------------------------------------------------------------------------- */
+
+static int run(const char *const *argv, int timeout_ms, struct error *err)
+{
+	return spawn_check(&(struct spawn){ .argv = argv, .timeout_ms = timeout_ms }, NULL, err);
+}
+
+int filesystem_make(const char *device, const char *type, struct error *err)
+{
+	/* it is empty, and mostly a file with holes: there is nothing to discard */
+	const char *ext[] = { "mkfs.ext4", "-q",
+			      "-m",	   "0",
+			      "-t",	   type,
+			      "-E",	   "nodiscard,lazy_itable_init=1,lazy_journal_init=1",
+			      device,	   NULL };
+	const char *xfs[] = { "mkfs.xfs", "-q", "-K", device, NULL };
+
+	if (streq(type, "ext4") || streq(type, "ext3"))
+		return run(ext, FORMAT_MS, err);
+	if (streq(type, "xfs"))
+		return run(xfs, FORMAT_MS, err);
+	return error_set(err, EINVAL, "%s is not made here: use ext4, ext3 or xfs", type);
+}
+
+int filesystem_grow(const char *device, const char *type, const char *mount_point,
+		    struct error *err)
+{
+	const char *ext[] = { "resize2fs", device, NULL };
+	const char *xfs[] = { "xfs_growfs", "-d", mount_point, NULL };
+
+	if (streq(type, "ext4") || streq(type, "ext3") || streq(type, "ext2"))
+		return run(ext, GROW_MS, err);
+	if (streq(type, "xfs"))
+		return run(xfs, GROW_MS, err);
+	return error_set(err, EOPNOTSUPP, "%s on %s cannot be grown here", type, device);
+}
+
+/* ---- mounting --------------------------------------------------------------------------------- */
+
+struct mounting {
+	const struct filesystem_mount *m;
+	struct answer *answer;
+};
+
+/* What the kernel says of it, "e EXT4-fs: …"; the last line is the reason. */
+static void read_log(int fs, struct answer *a)
+{
+	char line[sizeof(a->text)];
+	ssize_t n;
+
+	while ((n = read(fs, line, sizeof(line) - 1)) > 0) {
+		line[n] = '\0';
+		if (n > 2 && line[0] == 'e')
+			snprintf(a->text, sizeof(a->text), "%s", line + 2);
+	}
+}
+
+static int set_options(int fs, const char *options)
+{
+	char copy[1024], *save = NULL;
+
+	if (strlen(options) >= sizeof(copy))
+		return -E2BIG;
+	strcpy(copy, options);
+	for (char *o = strtok_r(copy, ",", &save); o; o = strtok_r(NULL, ",", &save)) {
+		char *value = strchr(o, '=');
+		int r;
+
+		if (value)
+			*value++ = '\0';
+		r = value ? fsconfig(fs, FSCONFIG_SET_STRING, o, value, 0)
+			  : fsconfig(fs, FSCONFIG_SET_FLAG, o, NULL, 0);
+		if (r < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+static int configure(int fs, const struct filesystem_mount *m)
+{
+	int r;
+
+	if (fsconfig(fs, FSCONFIG_SET_STRING, "source", m->device, 0) < 0)
+		return -errno;
+	if (m->read_only && fsconfig(fs, FSCONFIG_SET_FLAG, "ro", NULL, 0) < 0)
+		return -errno;
+	r = set_options(fs, m->options);
+	if (r < 0)
+		return r;
+	return fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0 ? -errno : 0;
+}
+
+static int do_mount(void *arg)
+{
+	const struct mounting *g = arg;
+	const struct filesystem_mount *m = g->m;
+	uint64_t attributes = m->attributes | (m->read_only ? MOUNT_ATTR_RDONLY : 0);
+	cleanup_close int to = place_open(AT_FDCWD, m->target, PLACE_DIRECTORY, 0), fs = -1,
+			  tree = -1;
+	int r;
+
+	if (to < 0)
+		return to;
+	fs = fsopen(m->type, FSOPEN_CLOEXEC);
+	if (fs < 0)
+		return -errno;
+	r = configure(fs, m);
+	if (r < 0) {
+		read_log(fs, g->answer);
+		return r;
+	}
+	tree = fsmount(fs, FSMOUNT_CLOEXEC, (unsigned)attributes);
+	if (tree < 0 ||
+	    move_mount(tree, "", to, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+		return -errno;
+	return 0;
+}
+
+int filesystem_mount(const struct filesystem_mount *m, struct error *err)
+{
+	cleanup_with(answer_free) struct answer *a = answer_new();
+	struct mounting g = { .m = m, .answer = a };
+	int r = a ? spawn_call(do_mount, &g, MOUNT_MS, NULL) : -ENOMEM;
+
+	if (r < 0 && a && a->text[0])
+		return error_set(err, -r, "cannot mount %s (%s): %s", m->device, m->type, a->text);
+	return r < 0 ? error_errno(err, -r, "cannot mount %s (%s) on %s", m->device, m->type,
+				   m->target)
+		     : 0;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * File systems on block devices. A device is formatted only when it could be read and nothing at
+ * all was found on it. What may hang runs in a child with a deadline.
+ */
+#define FS_NAME_MAX 32
+
+/* 1 and the name of what is on the device ("ext4"; "dos" of a partition table), 0: nothing. */
+int filesystem_probe(const char *device, char ret[static FS_NAME_MAX], struct error *err);
+/* ext4, ext3 or xfs; others are -EINVAL. */
+int filesystem_make(const char *device, const char *type, struct error *err);
+
+struct filesystem_mount {
+	const char *device, *type, *target;
+	const char *options; /* of the file system, separated by commas; or "" */
+	bool read_only;
+	uint64_t attributes; /* MOUNT_ATTR_… */
+};
+int filesystem_mount(const struct filesystem_mount *m, struct error *err);
+/* To the device's size; while mounted at mount_point. */
+int filesystem_grow(const char *device, const char *type, const char *mount_point,
+		    struct error *err);

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "csi/loop.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/spawn.h"
+#include "base/str.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/loop.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+
+#define TRIES 64 /* another may take the free device before us */
+#define LOOP_MAJOR 7
+
+/* ---- making one ------------------------------------------------------------------------------- */
+
+struct attach {
+	const struct loop_options *o;
+	int loop_fd;
+};
+
+static int open_how(int dir, const char *path, uint64_t flags, uint64_t resolve)
+{
+	struct open_how how = { .flags = O_CLOEXEC | flags,
+				.resolve = resolve | RESOLVE_NO_SYMLINKS };
+	long fd = syscall(SYS_openat2, dir, path, &how, sizeof(how));
+
+	return fd < 0 ? -errno : (int)fd;
+}
+
+static int open_file(const struct loop_options *o)
+{
+	uint64_t access = o->read_only ? O_RDONLY : O_RDWR;
+	cleanup_close int root = -1;
+
+	if (!o->sub[0])
+		return open_how(AT_FDCWD, o->root, access, 0);
+	root = open_how(AT_FDCWD, o->root, O_PATH | O_DIRECTORY, 0);
+	return root < 0 ? root : open_how(root, o->sub, access, RESOLVE_BENEATH);
+}
+
+/* A reader cannot hold a writer's lock; and readers only have to keep the writer out. */
+static int take_lock(int fd, const struct loop_options *o)
+{
+	struct flock lock = {
+		.l_type = o->lock == LOOP_LOCK_WRITER && !o->read_only ? F_WRLCK : F_RDLCK,
+		.l_whence = SEEK_SET,
+	};
+
+	if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
+		return 0;
+	return errno == EAGAIN || errno == EACCES ? -ETXTBSY : -errno;
+}
+
+/* In a child: the file may lie on a server that does not answer. */
+static int do_attach(void *arg)
+{
+	const struct attach *a = arg;
+	struct loop_config config = { .info.lo_flags = LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO };
+	cleanup_close int fd = open_file(a->o);
+	struct stat st;
+	int r;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	r = take_lock(fd, a->o);
+	if (r < 0)
+		return r;
+	if (a->o->read_only)
+		config.info.lo_flags |= LO_FLAGS_READ_ONLY;
+	config.fd = (unsigned)fd;
+	if (ioctl(a->loop_fd, LOOP_CONFIGURE, &config) == 0)
+		return 0;
+	if (errno != EINVAL)
+		return -errno;
+	config.info.lo_flags &= ~(unsigned)LO_FLAGS_DIRECT_IO;
+	return ioctl(a->loop_fd, LOOP_CONFIGURE, &config) < 0 ? -errno : 0;
+}
+
+/* Where nobody makes device files (a container's own /dev) we do. */
+static int open_device(unsigned number, char *path, size_t size, int flags)
+{
+	int fd;
+
+	snprintf(path, size, "/dev/loop%u", number);
+	fd = open(path, flags | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT) {
+		(void)mknod(path, S_IFBLK | 0600, makedev(LOOP_MAJOR, number));
+		fd = open(path, flags | O_CLOEXEC);
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+static int attach_next(const struct loop_options *o, int control, int timeout_ms, struct loop *l)
+{
+	struct attach a = { .o = o };
+	int number = ioctl(control, LOOP_CTL_GET_FREE), r;
+
+	if (number < 0)
+		return -errno;
+	l->number = (unsigned)number;
+	l->fd = open_device(l->number, l->device, sizeof(l->device),
+			    o->read_only ? O_RDONLY : O_RDWR);
+	if (l->fd < 0)
+		return l->fd;
+	a.loop_fd = l->fd;
+	r = spawn_call(do_attach, &a, timeout_ms, NULL);
+	if (r < 0)
+		loop_close(l);
+	return r;
+}
+
+int loop_attach(const struct loop_options *o, int timeout_ms, struct loop *ret, struct error *err)
+{
+	cleanup_close int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+	struct loop l = LOOP_INIT;
+	int r = -EBUSY;
+
+	if (control < 0)
+		return error_errno(err, errno, "cannot open /dev/loop-control (module loop)");
+	for (int i = 0; i < TRIES && r == -EBUSY; i++)
+		r = attach_next(o, control, timeout_ms, &l);
+	if (r == -ETXTBSY)
+		return error_set(err, EBUSY,
+				 "%s%s%s is in use by another writer, here or on another node: end "
+				 "that first",
+				 o->root, *o->sub ? "/" : "", o->sub);
+	if (r < 0)
+		return error_errno(err, r == -EBUSY ? EAGAIN : -r,
+				   "cannot make a loop device of %s%s%s", o->root,
+				   *o->sub ? "/" : "", o->sub);
+	*ret = l;
+	return 0;
+}
+
+void loop_close(struct loop *l)
+{
+	cleanup_close_p(&l->fd);
+	l->fd = -1;
+}
+
+static int do_keep(void *arg)
+{
+	const struct loop *l = arg;
+	struct loop_info64 info;
+
+	if (ioctl(l->fd, LOOP_GET_STATUS64, &info) < 0)
+		return -errno;
+	info.lo_flags &= ~(unsigned)LO_FLAGS_AUTOCLEAR;
+	return ioctl(l->fd, LOOP_SET_STATUS64, &info) < 0 ? -errno : 0;
+}
+
+int loop_keep(struct loop *l, int timeout_ms, struct error *err)
+{
+	int r = spawn_call(do_keep, l, timeout_ms, NULL);
+
+	return r < 0 ? error_errno(err, -r, "cannot keep %s", l->device) : 0;
+}
+
+/* ---- one that is there ------------------------------------------------------------------------ */
+
+static char *backing_file(unsigned number)
+{
+	cleanup_free char *path = xasprintf("/sys/block/loop%u/loop/backing_file", number);
+	char *text = NULL;
+
+	if (file_read(path, 0, &text, NULL, NULL) < 0)
+		return NULL;
+	text[strcspn(text, "\n")] = '\0';
+	return text;
+}
+
+enum loop_state loop_look(unsigned number, const char *root, const char *sub)
+{
+	cleanup_free char *file = backing_file(number);
+	cleanup_free char *whole = xasprintf("%s%s%s", root, *sub ? "/" : "", sub);
+	/* a file system that was detached has no place any more, only paths in it */
+	cleanup_free char *inside = xasprintf("/%s", sub);
+
+	if (!file)
+		return LOOP_OTHER;
+	return streq(file, whole) ? LOOP_SERVES : streq(file, inside) ? LOOP_LOST : LOOP_OTHER;
+}
+
+struct resize {
+	int fd;
+	const struct loop_options *file;
+};
+
+static int do_resize(void *arg)
+{
+	const struct resize *r = arg;
+	cleanup_close int fd = open_file(r->file);
+	struct statx st;
+
+	/* the kernel remembers a size from before, unless it is told to ask */
+	if (fd < 0)
+		return fd;
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_SIZE, &st) < 0 ||
+	    ioctl(r->fd, LOOP_SET_CAPACITY, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+int loop_resize(unsigned number, const char *root, const char *sub, int timeout_ms,
+		struct error *err)
+{
+	struct loop_options file = { .root = root, .sub = sub, .read_only = true };
+	struct resize r = { .file = &file };
+	char path[32];
+	int rc;
+
+	r.fd = open_device(number, path, sizeof(path), O_RDONLY);
+	rc = r.fd < 0 ? r.fd : spawn_call(do_resize, &r, timeout_ms, NULL);
+	cleanup_close_p(&r.fd);
+	return rc < 0 ? error_errno(err, -rc, "cannot resize %s", path) : 0;
+}
+
+static int do_detach(void *arg)
+{
+	return ioctl(*(int *)arg, LOOP_CLR_FD, 0) < 0 && errno != ENXIO ? -errno : 0;
+}
+
+int loop_detach(unsigned number, int timeout_ms, struct error *err)
+{
+	char path[32];
+	int fd = open_device(number, path, sizeof(path), O_RDONLY);
+	int r = fd < 0 ? fd : spawn_call(do_detach, &fd, timeout_ms, NULL);
+
+	cleanup_close_p(&fd);
+	return r < 0 ? error_errno(err, -r, "cannot end %s", path) : 0;
+}
+
+int loop_await_end(unsigned number, int timeout_ms, struct error *err)
+{
+	int64_t end = clock_mono_ms(&clock_real) + timeout_ms;
+
+	/* the kernel tells nobody when the last user, udev often, has closed it */
+	for (;;) {
+		cleanup_free char *file = backing_file(number);
+
+		if (!file)
+			return 0;
+		if (clock_mono_ms(&clock_real) > end)
+			return error_set(err, EBUSY, "/dev/loop%u, with %s, is still in use",
+					 number, file);
+		nanosleep(&(struct timespec){ .tv_nsec = 10 * 1000 * 1000 }, NULL);
+	}
+}

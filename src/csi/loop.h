@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * Loop devices on files of a shared file system. A lock (F_OFD_SETLK) is taken on the very
+ * descriptor that the kernel then keeps for the device: so it lives exactly as long as the device,
+ * whoever dies, and a second writer, here or on another node, gets no device at all.
+ */
+enum loop_lock {
+	LOOP_LOCK_WRITER, /* nobody else */
+	LOOP_LOCK_SHARED, /* no single writer */
+};
+
+struct loop_options {
+	const char *root, *sub; /* the file: sub below root, without symbolic links */
+	enum loop_lock lock;
+	bool read_only;
+};
+
+struct loop {
+	int fd; /* while it is open the device stays; without loop_keep it goes with its last user */
+	unsigned number;
+	char device[32]; /* /dev/loopN */
+};
+#define LOOP_INIT                                                                                  \
+	{                                                                                          \
+		.fd = -1                                                                           \
+	}
+
+/* -EBUSY: the file is locked by another writer. */
+int loop_attach(const struct loop_options *o, int timeout_ms, struct loop *ret, struct error *err);
+/* Lets it stay without users, until loop_detach. */
+int loop_keep(struct loop *l, int timeout_ms, struct error *err);
+/* Closes our descriptor only. */
+void loop_close(struct loop *l);
+
+/* What a device has to do with the file root/sub. */
+enum loop_state {
+	LOOP_OTHER, /* nothing */
+	LOOP_LOST, /* it is on the file in a file system that was detached: its client died */
+	LOOP_SERVES,
+};
+enum loop_state loop_look(unsigned number, const char *root, const char *sub);
+/* Takes note of the size of the file, root/sub. */
+int loop_resize(unsigned number, const char *root, const char *sub, int timeout_ms,
+		struct error *err);
+/* Ends it, at its last close where it is open. */
+int loop_detach(unsigned number, int timeout_ms, struct error *err);
+/* Until the device has no file any more; -EBUSY: it is still used. */
+int loop_await_end(unsigned number, int timeout_ms, struct error *err);

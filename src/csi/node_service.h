@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/json.h"
+#include "base/str.h"
+#include "csi/loop.h"
+#include "csi/node.h"
+#include "csi/node_args.h"
+#include "grpc/grpc.h"
+#include "mounts/bind.h"
+#include "mounts/records.h"
+
+#include <pthread.h>
+
+struct registration;
+
+/* What the parts of the node service share. Only busy changes after the start. */
+struct csi_node {
+	char *node_id, *base, *endpoint; /* base: what paths lie below, links resolved; NULL: any */
+	char *typed_base; /* the same as given: what callers' paths begin with */
+	int64_t max_volumes;
+	struct hostvol *h;
+	const struct hostvol_host *host;
+	struct grpc_server *server;
+	struct registration *registration;
+	pthread_mutex_t lock;
+	struct strv busy; /* volumes that a call is at work on */
+};
+
+/* A step that may hang is given up after this. */
+#define STEP_MS 10000
+#define STACKED_MAX 8 /* mounts over one another at one place */
+
+/* ---- one call on a volume (node_volume.c) ----------------------------------------------------- */
+
+/* -EINPROGRESS while another call works on the volume. */
+int volume_begin(struct csi_node *n, const char *id, struct error *err);
+void volume_end(struct csi_node *n, const char *id);
+
+/*
+ * A path of the request with the base's links resolved, as the mount table has it; NULL base: as it
+ * is. Caller frees. -EINVAL as check_target_path.
+ */
+int path_of(const struct csi_node *n, const char *what, const char *path, char **ret,
+	    struct error *err);
+
+/* How a volume is staged; found in the mount table. */
+enum shape { SHAPE_DIRECTORY, SHAPE_FILESYSTEM, SHAPE_DEVICE };
+struct staged {
+	enum shape shape;
+	json_t *record; /* owned */
+	struct mount_entry entry; /* of its file system or device; a directory has none */
+	unsigned major, minor; /* of its device; 0: unknown */
+};
+void staged_done(struct staged *s);
+/* Where a device is shown below the staging path. Caller frees. */
+char *device_place(const char *staging);
+/* Looks at what stands at the record's consumer. Takes a reference to the record. */
+int staged_look(json_t *record, struct staged *ret, struct error *err);
+/* Whether the mount shows that volume. */
+bool staged_is(const struct staged *s, const struct mount_entry *e);
+/* The record of the volume at the staging path: 1, or 0 where there is none. New reference. */
+int staged_record(struct csi_node *n, const char *id, const char *staging, json_t **ret,
+		  struct error *err);
+/*
+ * The volume that is shown at path, a target or its staging path; -ENOENT where that is not
+ * the volume with that id.
+ */
+int staged_at(struct csi_node *n, const char *id, const char *path, struct staged *ret,
+	      struct error *err);
+/* Another place where it is shown, but for its staging path and target: 1 and the path. */
+int staged_elsewhere(const struct staged *s, const char *target, char **ret, struct error *err);
+
+/* What its device, a loop device, has to do with its file. */
+enum loop_state staged_loop(const struct staged *s);
+/* /dev/… of a device's numbers, as the kernel calls it. Caller frees; NULL: there is none. */
+char *device_node(unsigned major, unsigned minor);
+
+/* Takes away all mounts at a place; one that is dead or hangs is detached, others too with force. */
+int take_away(const char *path, bool force, struct error *err);
+
+/* ---- staging (node_stage.c) ------------------------------------------------------------------- */
+
+/* What hostvol connected, made ready at the staging path; what is there already is kept. */
+int stage_present(struct csi_node *n, const json_t *record, const char *staging,
+		  const struct wanted *w, struct error *err);
+/* Undoes that; the record stays. */
+int stage_remove(const struct staged *s, bool force, struct error *err);
+
+int node_stage(struct grpc_call *call, const void *request, void *reply, struct error *err);
+int node_unstage(struct grpc_call *call, const void *request, void *reply, struct error *err);
+int node_publish(struct grpc_call *call, const void *request, void *reply, struct error *err);
+int node_unpublish(struct grpc_call *call, const void *request, void *reply, struct error *err);
+int node_stats(struct grpc_call *call, const void *request, void *reply, struct error *err);
+int node_expand(struct grpc_call *call, const void *request, void *reply, struct error *err);

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/log.h"
+#include "base/mem.h"
+#include "core/driver.h"
+#include "core/host.h"
+#include "csi/filesystem.h"
+#include "csi/handle.h"
+#include "csi/node_service.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/mount.h>
+
+#define ATTACH_MS 30000
+#define DEFAULT_FS "ext4"
+#define PLACE_MODE 0750
+
+/* ---- devices ---------------------------------------------------------------------------------- */
+
+/* A block device to be staged: hostvol's own, or a loop device on its file. */
+struct device {
+	struct loop loop; /* fd -1 for hostvol's own */
+	char *path;
+};
+
+static void device_done(struct device *d)
+{
+	loop_close(&d->loop);
+	free(d->path);
+}
+
+static int device_of_file(const json_t *record, const struct wanted *w, struct device *ret,
+			  struct error *err)
+{
+	struct loop_options o = {
+		.root = record_root(record),
+		.sub = record_sub(record),
+		.lock = w->many_nodes ? LOOP_LOCK_SHARED : LOOP_LOCK_WRITER,
+		.read_only = w->read_only,
+	};
+	int r = loop_attach(&o, ATTACH_MS, &ret->loop, err);
+
+	if (r == 0)
+		ret->path = xstrdup(ret->loop.device);
+	return r;
+}
+
+static int device_open(const json_t *record, const struct host_stat *st, const struct wanted *w,
+		       struct device *ret, struct error *err)
+{
+	if (st->type == HOST_FILE_REGULAR)
+		return device_of_file(record, w, ret, err);
+	ret->path = device_node(st->major, st->minor);
+	return ret->path ? 0 : error_set(err, ENODEV, "%s is gone", jstr(record, "path"));
+}
+
+/* What is staged, compared with what hostvol has now. */
+static enum loop_state compare(const struct staged *s, const struct host_stat *st)
+{
+	if (st->type == HOST_FILE_REGULAR)
+		return staged_loop(s);
+	return s->major == st->major && s->minor == st->minor ? LOOP_SERVES : LOOP_OTHER;
+}
+
+/*
+ * 1: staged already. One whose client died is taken away: its users only get errors from it, and
+ * the file is used by a new client from now on. So is a device that nothing is behind any more,
+ * since its making was interrupted.
+ */
+static int keep_staged(const struct staged *s, const struct host_stat *st, const struct wanted *w,
+		       struct error *err)
+{
+	enum shape shape = w->block ? SHAPE_DEVICE : SHAPE_FILESYSTEM;
+	const char *staging = jstr(s->record, "consumer");
+	bool ro = strncmp(s->entry.options ? s->entry.options : "", "ro", 2) == 0;
+	enum loop_state state;
+
+	if (s->shape == SHAPE_DIRECTORY)
+		return 0;
+	state = compare(s, st);
+	if (s->shape != shape || (shape == SHAPE_FILESYSTEM && state == LOOP_OTHER))
+		return error_set(err, EEXIST, "%s is staged already, as something else (%s)",
+				 staging, s->entry.source);
+	if (state != LOOP_SERVES) {
+		log_warn("what is staged at %s is dead; it is made again", staging);
+		return stage_remove(s, true, err);
+	}
+	if (shape == SHAPE_FILESYSTEM && ro != w->read_only)
+		return error_set(err, EEXIST, "%s is staged already, %s", staging,
+				 ro ? "for reading only" : "for writing, too");
+	return 1;
+}
+
+/* ---- file systems ----------------------------------------------------------------------------- */
+
+/* The type that is on the device; an empty one is formatted. */
+static int settle_fs(const char *device, const struct wanted *w, char type[static FS_NAME_MAX],
+		     struct error *err)
+{
+	const char *want = *w->fs_type ? w->fs_type : DEFAULT_FS;
+	int r = filesystem_probe(device, type, err);
+
+	if (r < 0)
+		return r;
+	if (r > 0) {
+		if (*w->fs_type && !streq(type, w->fs_type))
+			return error_set(err, EINVAL, "the volume has %s, but %s is asked for",
+					 type, w->fs_type);
+		return 0;
+	}
+	if (w->read_only)
+		return error_set(err, EBUSY,
+				 "the volume is empty, and cannot be formatted for reading only");
+	log_info("%s is empty: formatting it as %s", device, want);
+	snprintf(type, FS_NAME_MAX, "%s", want);
+	return filesystem_make(device, want, err);
+}
+
+static int stage_filesystem(const json_t *record, const struct host_stat *st, const char *staging,
+			    const struct wanted *w, struct error *err)
+{
+	cleanup_with(device_done) struct device d = { .loop = LOOP_INIT };
+	char type[FS_NAME_MAX] = "";
+	int r;
+
+	if (w->many_nodes)
+		return error_set(err, EINVAL,
+				 "a file system of its own can be written by one node only: use a "
+				 "directory volume for more");
+	r = device_open(record, st, w, &d, err);
+	if (r == 0)
+		r = settle_fs(d.path, w, type, err);
+	if (r < 0)
+		return r;
+	return filesystem_mount(&(struct filesystem_mount){ .device = d.path,
+							    .type = type,
+							    .target = staging,
+							    .options = w->options,
+							    .read_only = w->read_only,
+							    .attributes = w->set },
+				err);
+}
+
+/* The device's file is bound below the staging path: so the mount table says which one it is. */
+static int stage_device(const json_t *record, const struct host_stat *st, const char *staging,
+			const struct wanted *w, struct error *err)
+{
+	cleanup_with(device_done) struct device d = { .loop = LOOP_INIT };
+	cleanup_free char *place = device_place(staging);
+	int r = place_make(place, PLACE_DEVICE, 0600, STEP_MS, err);
+
+	if (r == 0)
+		r = device_open(record, st, w, &d, err);
+	if (r == 0)
+		r = bind_mount(
+			&(struct bind){
+				.root = d.path, .sub = "", .target = place, .kind = PLACE_DEVICE },
+			STEP_MS, err);
+	if (r == 0 && d.loop.fd >= 0)
+		r = loop_keep(&d.loop, STEP_MS, err);
+	if (r < 0) {
+		(void)take_away(place, true, NULL);
+		(void)place_remove(place, STEP_MS, NULL);
+	}
+	return r;
+}
+
+int stage_present(struct csi_node *n, const json_t *record, const char *staging,
+		  const struct wanted *w, struct error *err)
+{
+	cleanup_with(staged_done) struct staged s = { 0 };
+	const char *path = jstr(record, "path");
+	struct host_stat st = { 0 };
+	int r = n->host->stat(n->host, path, &st, STEP_MS);
+
+	if (r < 0)
+		return error_errno(err, -r, "cannot look at %s", path);
+	if (st.type == HOST_FILE_DIRECTORY)
+		return !w->block ? 0
+				 : error_set(err, EINVAL,
+					     "the volume is a directory, and no block device");
+	if (st.type != HOST_FILE_REGULAR && st.type != HOST_FILE_BLOCK)
+		return error_set(err, EINVAL,
+				 "%s is neither a directory, a file nor a block device", path);
+	r = staged_look((json_t *)record, &s, err);
+	if (r == 0)
+		r = keep_staged(&s, &st, w, err);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	r = place_make(staging, PLACE_DIRECTORY, PLACE_MODE, STEP_MS, err);
+	if (r < 0)
+		return r;
+	return w->block ? stage_device(record, &st, staging, w, err)
+			: stage_filesystem(record, &st, staging, w, err);
+}
+
+int stage_remove(const struct staged *s, bool force, struct error *err)
+{
+	const char *staging = jstr(s->record, "consumer");
+	cleanup_free char *place = device_place(staging);
+	bool loop = staged_loop(s) != LOOP_OTHER;
+	int r;
+
+	if (s->shape == SHAPE_DIRECTORY)
+		return 0;
+	if (s->shape == SHAPE_FILESYSTEM) {
+		r = take_away(staging, force, err);
+	} else {
+		/* the device first: without its file in the mount table it would not be found again */
+		r = loop ? loop_detach(s->minor, STEP_MS, err) : 0;
+		if (r == 0)
+			r = take_away(place, force, err);
+		if (r == 0)
+			r = place_remove(place, STEP_MS, err);
+	}
+	/* with force others may use it on, and it goes with the last of them */
+	return r == 0 && loop && !force ? loop_await_end(s->minor, STEP_MS, err) : r;
+}
+
+/* ---- calls ------------------------------------------------------------------------------------ */
+
+static int connect_volume(struct csi_node *n, const char *connection, json_t **ret,
+			  struct error *err)
+{
+	cleanup_free char *text = NULL;
+	struct hostvol_error failed = { 0 };
+	int r = hostvol_connect_volume_json(n->h, connection, &text, &failed);
+
+	return r < 0 ? from_hostvol(r, &failed, err) : json_parse(text, strlen(text), ret, err);
+}
+
+/* Options of a file system are for the one that hostvol mounts, unless the volume brings its own. */
+static const char *options_for(const Csi__V1__NodeStageVolumeRequest *q, const struct wanted *w)
+{
+	struct map context = MAP_OF(q, volume_context);
+	const struct driver *driver;
+	struct handle h;
+
+	if (handle_parse(q->volume_id, &h, NULL) == 0 &&
+	    (h.kind == VOLUME_FILE || h.kind == VOLUME_BLOCK))
+		return "";
+	for (size_t i = 0; i < context.count; i++)
+		if (streq(context.entries[i]->key, "driverVolumeType"))
+			return driver_find(context.entries[i]->value, &driver, NULL) == 0 &&
+					       driver->mount
+				       ? w->options
+				       : "";
+	return "";
+}
+
+static int stage(struct csi_node *n, const Csi__V1__NodeStageVolumeRequest *q, const char *staging,
+		 const struct wanted *w, struct error *err)
+{
+	cleanup_json json_t *before = NULL, *record = NULL;
+	char *connection = NULL;
+	int known = staged_record(n, q->volume_id, staging, &before, err);
+	int r = known < 0
+			? known
+			: connection_of(MAP_OF(q, volume_context), MAP_OF(q, secrets), q->volume_id,
+					staging, options_for(q, w), &connection, err);
+
+	if (r < 0)
+		return r;
+	r = connect_volume(n, connection, &record, err);
+	connection_free(connection);
+	if (r < 0)
+		return r;
+	r = stage_present(n, record, staging, w, err);
+	if (r < 0 && !known)
+		(void)record_disconnect(n->h, record, 0, NULL);
+	return r;
+}
+
+int node_stage(struct grpc_call *call, const void *request, void *reply, struct error *err)
+{
+	const Csi__V1__NodeStageVolumeRequest *q = request;
+	struct csi_node *n = grpc_call_userdata(call);
+	cleanup_with(wanted_done) struct wanted w = { 0 };
+	cleanup_free char *staging = NULL;
+	int r = check_volume_id(q->volume_id, true, err);
+
+	if (r == 0)
+		r = path_of(n, "staging_target_path", q->staging_target_path, &staging, err);
+	if (r == 0)
+		r = wanted_read(q->volume_capability, &w, err);
+	if (r == 0)
+		r = volume_begin(n, q->volume_id, err);
+	if (r < 0)
+		return r;
+	r = stage(n, q, staging, &w, err);
+	volume_end(n, q->volume_id);
+	if (r < 0)
+		log_warn("cannot stage volume %s: %s", q->volume_id, error_text(err, r));
+	else
+		log_info("volume %s is staged", q->volume_id);
+	return r;
+}
+
+static int unstage(struct csi_node *n, const char *id, const char *staging, struct error *err)
+{
+	cleanup_with(staged_done) struct staged s = { 0 };
+	cleanup_json json_t *record = NULL;
+	int r = staged_record(n, id, staging, &record, err);
+
+	if (r <= 0)
+		return r;
+	r = staged_look(record, &s, err);
+	if (r == 0)
+		r = stage_remove(&s, false, err);
+	return r < 0 ? r : record_disconnect(n->h, record, 0, err);
+}
+
+int node_unstage(struct grpc_call *call, const void *request, void *reply, struct error *err)
+{
+	const Csi__V1__NodeUnstageVolumeRequest *q = request;
+	struct csi_node *n = grpc_call_userdata(call);
+	cleanup_free char *staging = NULL;
+	int r = check_volume_id(q->volume_id, false, err);
+
+	if (r == 0)
+		r = path_of(n, "staging_target_path", q->staging_target_path, &staging, err);
+	if (r == 0)
+		r = volume_begin(n, q->volume_id, err);
+	if (r < 0)
+		return r;
+	r = unstage(n, q->volume_id, staging, err);
+	volume_end(n, q->volume_id);
+	if (r < 0) {
+		log_warn("cannot unstage volume %s: %s", q->volume_id, error_text(err, r));
+		return r;
+	}
+	log_info("volume %s is unstaged", q->volume_id);
+	return 0;
+}

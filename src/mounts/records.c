@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mounts/records.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "core/attachment.h"
+#include "core/journal.h"
+
+#include <errno.h>
+
+struct finding {
+	const char *volume_id, *consumer;
+	json_t *out;
+	struct error *err;
+};
+
+static int find_one(struct attachment *a, void *userdata)
+{
+	struct finding *f = userdata;
+	json_t *o;
+	int r;
+
+	if ((f->volume_id && !streq(a->volume_id, f->volume_id)) ||
+	    (f->consumer && !streq(a->consumer, f->consumer)))
+		return 0;
+	r = attachment_to_json(a, &o, f->err);
+	if (r >= 0)
+		(void)json_array_append_new(f->out, o);
+	return r;
+}
+
+int records_find(struct hostvol *h, const char *volume_id, const char *consumer, json_t **ret,
+		 struct error *err)
+{
+	cleanup_json json_t *out = json_array();
+	struct finding f = { .volume_id = volume_id, .consumer = consumer, .out = out, .err = err };
+	struct call c = call_begin(h);
+	int r = journal_each(&c, find_one, &f, err);
+
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(out);
+	return 0;
+}
+
+const char *record_root(const json_t *record)
+{
+	const char *point = jstr(record, "detail", "mountPoint");
+
+	return point ? point : jstr(record, "path");
+}
+
+const char *record_sub(const json_t *record)
+{
+	const char *name = NULL;
+
+	if (jstr(record, "detail", "mountPoint")) {
+		name = jstr(record, "detail", "subPath");
+		if (!name || !*name)
+			name = jstr(record, "data", "name");
+	}
+	return name ? name : "";
+}
+
+bool record_is_mount(const json_t *record, const struct mount_entry *e)
+{
+	cleanup_free char *root = xasprintf("/%s", record_sub(record));
+	const char *source = jstr(record, "detail", "source"), *path = jstr(record, "path");
+
+	if (source)
+		return streq(e->source, source) && streq(e->root, root);
+	/* a local directory: its file system's own root is above or below ours */
+	return !path || str_has_suffix(path, e->root) || str_has_suffix(e->root, path) ||
+	       streq(e->root, "/");
+}
+
+int from_hostvol(int r, const struct hostvol_error *from, struct error *err)
+{
+	return r < 0 ? error_set(err, -r, "%s", from->message) : r;
+}
+
+int record_disconnect(struct hostvol *h, const json_t *record, unsigned flags, struct error *err)
+{
+	cleanup_free char *text = json_text(record), *gone = NULL;
+	struct hostvol_error failed = { 0 };
+	int r = hostvol_disconnect_volume_json(h, text, flags, &gone, &failed);
+
+	return from_hostvol(r, &failed, err);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/error.h"
+#include "base/json.h"
+#include "core/mountinfo.h"
+#include "hostvol/hostvol.h"
+
+#include <stdbool.h>
+
+/*
+ * What hostvol's records say to those who show a volume at a place of their own: which volume is
+ * meant for that place (its consumer), and where it is now. Read from the files alone: no file
+ * system and no storage is asked, so nothing here can hang.
+ */
+
+/* Records of that consumer, of that volume id; NULL: of any. An array, new reference. */
+int records_find(struct hostvol *h, const char *volume_id, const char *consumer, json_t **ret,
+		 struct error *err);
+
+/* Where the volume is, and the part of it that is meant ("": all). Borrowed. */
+const char *record_root(const json_t *record);
+const char *record_sub(const json_t *record);
+/*
+ * Whether the mount is the record's directory, though perhaps by a client that died. Of one whose
+ * source the record does not name (LOCAL) only the end of its path is compared.
+ */
+bool record_is_mount(const json_t *record, const struct mount_entry *e);
+
+/* Ends the record's use; flags as HOSTVOL_FORCE. */
+int record_disconnect(struct hostvol *h, const json_t *record, unsigned flags, struct error *err);
+
+/* hostvol's error as ours. */
+int from_hostvol(int r, const struct hostvol_error *from, struct error *err);

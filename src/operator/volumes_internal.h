@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "operator/op.h"
+#include "operator/volumes.h"
+
+/* What the files of operator_volumes share. */
+struct operator_volumes {
+	struct volumes volumes;
+	struct reconcile r; /* copied for each call */
+};
+
+/* A call at work. Its errors are in r.error until job_end hands them to the caller. */
+struct job {
+	struct reconcile r;
+	struct operator* op;
+};
+
+/* Whether we lead, and know what is promised; -EAGAIN if not. */
+int job_begin(struct volumes *v, struct job *ret, struct error *err);
+/* As it was returned, the sentence copied. */
+int job_end(const struct job *j, int rc, struct error *err);
+
+/* The pool as the API has it; -ENOENT: none of that name is ours. */
+int job_pool(struct job *j, const char *name, json_t **ret);
+
+/* The volume's record; -ENOENT: no volume of ours has that id. */
+int job_volume(struct job *j, const struct handle *id, json_t **ret);
+
+/* ---- the record (volumes_record.c) ------------------------------------------------------------ */
+#define QM_ANNOTATION_CSI_NAME QM_PREFIX "csi-name" /* PV: as the orchestrator named it */
+#define QM_ANNOTATION_CSI_ASKED QM_PREFIX "csi-asked" /* PV: what a repeated call has to ask for */
+#define QM_ANNOTATION_MAKING QM_PREFIX "making" /* PV: not there yet, or not all of it */
+
+bool record_is_csi(const json_t *pv);
+bool record_is_made(const json_t *pv);
+/* Its removal was asked for. */
+bool record_goes(const json_t *pv);
+/* New reference. */
+json_t *record_new(const struct operator* op, const struct volume_request *q, const json_t *pool,
+		   int64_t bytes);
+/* -EEXIST where the volume of that name is another than the one asked for. */
+int record_matches(const json_t *pv, const struct volume_request *q, struct error *err);
+/* The id of what it began with; caller frees, NULL: nothing. */
+char *record_source(const json_t *pv);
+void record_info(const struct job *j, const json_t *pv, struct volume_info *ret);
+
+/* ---- snapshots (volumes_snapshot.c) ----------------------------------------------------------- */
+int volumes_snapshot(struct volumes *v, const char *name, const struct handle *source,
+		     struct snapshot_info *ret, struct error *err);
+int volumes_snapshot_remove(struct volumes *v, const struct handle *id, struct error *err);
+int volumes_snapshots(struct volumes *v, const char *source, const struct handle *after, size_t max,
+		      struct snapshot_list *ret, struct error *err);
+int volumes_snapshot_find(struct volumes *v, const struct handle *id, struct snapshot_info *ret,
+			  struct error *err);
+/* What is said of a snapshot that is to be the beginning of a volume. */
+int volumes_snapshot_source(struct job *j, const json_t *pool, const char *name,
+			    enum volume_kind *ret_kind, int64_t *ret_bytes);
+
+/* ---- making and removing (volumes_make.c) ----------------------------------------------------- */
+int volumes_create(struct volumes *v, const struct volume_request *q, struct volume_info *ret,
+		   struct error *err);
+int volumes_remove(struct volumes *v, const struct handle *id, struct error *err);

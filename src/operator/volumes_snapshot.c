@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "operator/volumes_internal.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <errno.h>
+
+/*
+ * Snapshots are recorded in their pool alone: by the info file that the worker keeps. The id names the
+ * pool of the source, so one name stands for one snapshot of each pool.
+ */
+
+static int info_of(const char *pool, const json_t *said, struct snapshot_info *ret)
+{
+	const char *name = jstr(said, "name"), *source = jstr(said, "source"),
+		   *kind = jstr(said, "kind"), *created = jstr(said, "created");
+	int64_t at = 0;
+
+	if (!name || !source || !kind || !*kind)
+		return -ENOENT; /* torn by a crash: whoever asks for it again makes it whole */
+	if (created)
+		time_parse(created, &at);
+	*ret = (struct snapshot_info){
+		.id = handle_format(pool, VOLUME_SNAPSHOT, name),
+		.source = handle_format(pool, (enum volume_kind) * kind, source),
+		.bytes = jint(said, "size"),
+		.created_ms = at,
+		.ready = jbool(said, "ready"),
+	};
+	return 0;
+}
+
+static int ask(struct job *j, const json_t *pool, const char *name, json_t **ret)
+{
+	struct workers *w = j->op->workers;
+	struct worker_volume snapshot = { VOLUME_SNAPSHOT, name };
+	struct pool_access access;
+
+	pool_access(pool, &access);
+	return w->ops->find(w, &access.pool, &snapshot, ret, &j->r.error);
+}
+
+int volumes_snapshot_source(struct job *j, const json_t *pool, const char *name,
+			    enum volume_kind *ret_kind, int64_t *ret_bytes)
+{
+	cleanup_json json_t *said = NULL;
+	int rc = ask(j, pool, name, &said);
+	if (rc < 0)
+		return rc;
+	if (!jbool(said, "ready"))
+		return error_set(&j->r.error, EINPROGRESS,
+				 "the snapshot %s is still being copied; try again when it is "
+				 "ready to use",
+				 name);
+	*ret_kind = (enum volume_kind) * jstr(said, "kind");
+	*ret_bytes = jint(said, "size");
+	return 0;
+}
+
+/* ---- making ------------------------------------------------------------------------------------ */
+
+static int copy(struct job *j, const json_t *pool, const struct handle *source, const char *name,
+		struct snapshot_info *ret)
+{
+	struct workers *w = j->op->workers;
+	struct worker_volume from = { source->kind, source->name };
+	struct pool_access access;
+	cleanup_json json_t *said = NULL;
+
+	pool_access(pool, &access);
+	int rc = w->ops->snapshot(w, &access.pool, &from, name, &said, &j->r.error);
+	if (rc >= 0)
+		rc = info_of(object_name(pool), said, ret);
+	return rc;
+}
+
+/* The source is gone; its snapshot, if it was made before, is still there for who asks again. */
+static int made_before(struct job *j, const json_t *pool, const struct handle *source,
+		       const char *name, struct snapshot_info *ret)
+{
+	cleanup_json json_t *said = NULL;
+	struct error why = j->r.error;
+	int rc = ask(j, pool, name, &said);
+
+	if (rc < 0) {
+		if (rc == -ENOENT)
+			j->r.error = why;
+		return rc;
+	}
+	if (!streq(jstr(said, "source"), source->name) || !jbool(said, "ready")) {
+		j->r.error = why;
+		return -ENOENT;
+	}
+	return info_of(object_name(pool), said, ret);
+}
+
+int volumes_snapshot(struct volumes *v, const char *name, const struct handle *source,
+		     struct snapshot_info *ret, struct error *err)
+{
+	struct job j;
+	char own[CSI_NAME_MAX];
+	cleanup_json json_t *pv = NULL, *pool = NULL;
+	int rc = job_begin(v, &j, err);
+	if (rc < 0)
+		return rc;
+	csi_volume_name(name, own);
+	rc = job_pool(&j, source->pool, &pool);
+	if (rc == 0) {
+		rc = job_volume(&j, source, &pv);
+		if (rc == -ENOENT)
+			rc = made_before(&j, pool, source, own, ret);
+		else if (rc == 0 && (!record_is_made(pv) || record_goes(pv)))
+			rc = error_set(&j.r.error, EINPROGRESS, "the volume %s is %s", source->name,
+				       record_goes(pv) ? "being removed" : "not made yet");
+		else if (rc == 0)
+			rc = copy(&j, pool, source, own, ret);
+	}
+	return job_end(&j, rc, err);
+}
+
+int volumes_snapshot_remove(struct volumes *v, const struct handle *id, struct error *err)
+{
+	struct job j;
+	struct pool_access access;
+	cleanup_json json_t *pool = NULL;
+	int rc = job_begin(v, &j, err);
+	if (rc < 0)
+		return rc;
+	rc = job_pool(&j, id->pool, &pool);
+	if (rc == 0) {
+		pool_access(pool, &access);
+		rc = j.op->workers->ops->snapshot_remove(j.op->workers, &access.pool, id->name,
+							 &j.r.error);
+	} else if (rc == -ENOENT) {
+		rc = 0; /* the pool took it along */
+	}
+	return job_end(&j, rc, err);
+}
+
+/* ---- looking ----------------------------------------------------------------------------------- */
+
+int volumes_snapshot_find(struct volumes *v, const struct handle *id, struct snapshot_info *ret,
+			  struct error *err)
+{
+	struct job j;
+	cleanup_json json_t *pool = NULL, *said = NULL;
+	int rc = job_begin(v, &j, err);
+	if (rc < 0)
+		return rc;
+	rc = job_pool(&j, id->pool, &pool);
+	if (rc == 0)
+		rc = ask(&j, pool, id->name, &said);
+	if (rc == 0)
+		rc = info_of(id->pool, said, ret);
+	return job_end(&j, rc, err);
+}
+
+static int by_id(const void *a, const void *b)
+{
+	return strcmp(((const struct snapshot_info *)a)->id, ((const struct snapshot_info *)b)->id);
+}
+
+/* Adds those of one pool that come after that id, in their order; one more than max says that there are more. */
+static int list_pool(struct job *j, const json_t *pool, const char *source, const char *after,
+		     struct snapshot_list *list)
+{
+	struct workers *w = j->op->workers;
+	struct pool_access access;
+	cleanup_json json_t *all = NULL;
+	const json_t *said;
+	size_t i, first = list->count;
+
+	pool_access(pool, &access);
+	int rc = w->ops->snapshots(w, &access.pool, &all, &j->r.error);
+	if (rc < 0)
+		return rc;
+	list->items = xrealloc(list->items,
+			       (list->count + json_array_size(all) + 1) * sizeof(*list->items));
+	json_array_foreach (all, i, said) {
+		struct snapshot_info s;
+		if (info_of(object_name(pool), said, &s) < 0)
+			continue;
+		if ((source && !streq(source, s.source)) || (after && strcmp(s.id, after) <= 0))
+			snapshot_info_done(&s);
+		else
+			list->items[list->count++] = s;
+	}
+	qsort(list->items + first, list->count - first, sizeof(*list->items), by_id);
+	return 0;
+}
+
+static void cut(struct snapshot_list *l, size_t max)
+{
+	l->more = l->count > max;
+	while (l->count > max)
+		snapshot_info_done(&l->items[--l->count]);
+}
+
+static int add_name(const json_t *pool, void *userdata)
+{
+	json_t *names = userdata;
+	json_object_set_new(names, object_name(pool), json_true());
+	return 0;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The pools in the order of ids: "v1.<pool>.s.", where the dot comes before all letters but the hyphen. */
+static void pool_names(struct job *j, const char *source, struct strv *ret)
+{
+	struct handle h;
+	cleanup_json json_t *names = json_object();
+	const char *name;
+	json_t *value;
+
+	if (source) {
+		if (handle_parse(source, &h, NULL) == 0)
+			strv_add_take(ret, handle_format(h.pool, VOLUME_SNAPSHOT, ""));
+		return;
+	}
+	reader_each(j->r.cache, &KIND_STORAGEPOOL, j->op->ns, add_name, names);
+	json_object_foreach (names, name, value)
+		strv_add_take(ret, handle_format(name, VOLUME_SNAPSHOT, ""));
+	if (ret->count)
+		qsort(ret->items, ret->count, sizeof(*ret->items), by_text);
+}
+
+static int list_named(struct job *j, const char *prefix, const char *source, const char *after,
+		      struct snapshot_list *list)
+{
+	cleanup_free char *name = xstrndup(prefix + 3, strlen(prefix) - 6);
+	cleanup_json json_t *pool = NULL;
+	int rc = job_pool(j, name, &pool);
+
+	if (rc == -ENOENT)
+		return 0; /* not ours, or gone by now */
+	return rc < 0 ? rc : list_pool(j, pool, source, after, list);
+}
+
+int volumes_snapshots(struct volumes *v, const char *source, const struct handle *after, size_t max,
+		      struct snapshot_list *ret, struct error *err)
+{
+	struct job j;
+	struct strv pools = { 0 };
+	struct snapshot_list list = { 0 };
+	int rc = job_begin(v, &j, err);
+	if (rc < 0)
+		return rc;
+	cleanup_free char *last =
+		after ? handle_format(after->pool, VOLUME_SNAPSHOT, after->name) : NULL;
+
+	pool_names(&j, source, &pools);
+	for (size_t i = 0; i < pools.count && rc == 0 && list.count <= max; i++) {
+		/* a pool all of whose ids come before that one was listed already */
+		size_t len = strlen(pools.items[i]);
+		if (!last || strncmp(pools.items[i], last, len) >= 0)
+			rc = list_named(&j, pools.items[i], source, last, &list);
+	}
+	strv_done(&pools);
+	cut(&list, max);
+	if (rc < 0)
+		snapshot_list_done(&list);
+	else
+		*ret = list;
+	return job_end(&j, rc, err);
+}

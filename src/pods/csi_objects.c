@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/mem.h"
+#include "clients/remote.h"
+#include "operator/operator.h"
+#include "pods/csi.h"
+#include "pods/pod.h"
+#include "pods/workload.h"
+
+#define KUBELET_DIR "/var/lib/kubelet"
+#define STATE_DIR "/var/lib/quartermaster"
+#define RUN_DIR "/run/quartermaster"
+#define CLIENT_END_S 86400 /* a client stays while it serves a mount: whoever deletes it waits */
+
+const char *csi_client_image(const struct csi_settings *s, size_t protocol)
+{
+	const char *image = s->clients[protocol];
+
+	if (!image)
+		return streq(client_protocols[protocol].name, "glusterfs") ? s->own_image : NULL;
+	return streq(image, "host") ? NULL : image;
+}
+
+json_t *csi_driver(const struct csi_settings *s, int64_t now_ms)
+{
+	cleanup_free char *owner = xasprintf("%s/%s", s->ns, s->deployment);
+	char now[TIME_TEXT_MAX];
+
+	return json_pack("{s:s, s:s, s:{s:s, s:{s:s, s:s}}, s:{s:b, s:b, s:s, s:[s], s:b, s:b}}",
+			 "apiVersion", "storage.k8s.io/v1", "kind", "CSIDriver", "metadata", "name",
+			 QM_DRIVER, "annotations", CSI_OWNER, owner, CSI_RENEWED,
+			 time_text(now_ms, now), "spec", "attachRequired", 0, "podInfoOnMount", 1,
+			 "fsGroupPolicy", "File", "volumeLifecycleModes", "Persistent",
+			 "requiresRepublish", 0, "storageCapacity", 0);
+}
+
+/* ---- what both workloads have in common ------------------------------------------------------ */
+
+static json_t *daemonset(const struct csi_settings *s, const char *name, json_t *labels,
+			 json_t *strategy, json_t *pod_spec)
+{
+	json_t *spec =
+		json_pack("{s:o, s:{s:O}, s:i, s:{s:{s:O}, s:o}}", "updateStrategy", strategy,
+			  "selector", "matchLabels", labels, "revisionHistoryLimit", 2, "template",
+			  "metadata", "labels", labels, "spec", pod_spec);
+	cleanup_free char *hash = pod_hash(spec);
+
+	return json_pack("{s:s, s:s, s:{s:s, s:s, s:o, s:{s:s}}, s:o}", "apiVersion", "apps/v1",
+			 "kind", "DaemonSet", "metadata", "name", name, "namespace", s->ns,
+			 "labels", labels, "annotations", WORKLOAD_HASH, hash, "spec", spec);
+}
+
+/* On every machine, whatever it refuses to others: an application can be anywhere. */
+static json_t *pod_spec(const char *account, int end_s, json_t *volumes, json_t *container)
+{
+	return json_pack("{s:b, s:s, s:s, s:b, s:s, s:i, s:[{s:s}], s:o, s:[o]}", "hostNetwork", 1,
+			 "dnsPolicy", "ClusterFirstWithHostNet", "serviceAccountName", account,
+			 "automountServiceAccountToken", 0, "priorityClassName",
+			 "system-node-critical", "terminationGracePeriodSeconds", end_s,
+			 "tolerations", "operator", "Exists", "volumes", volumes, "containers",
+			 container);
+}
+
+static json_t *container(const char *name, const char *image, json_t *command, json_t *env,
+			 json_t *mounts, bool read_only, const char *memory)
+{
+	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:{s:b, s:b}, s:{s:{s:s, s:s}}}", "name",
+			 name, "image", image, "imagePullPolicy", "IfNotPresent", "command",
+			 command, "env", env, "volumeMounts", mounts, "securityContext",
+			 "privileged", 1, "readOnlyRootFilesystem", (int)read_only, "resources",
+			 "requests", "cpu", "10m", "memory", memory);
+}
+
+/* ---- the node service ------------------------------------------------------------------------ */
+
+/*
+ * Which protocols have a container is said by directories (clients/remote.h). What a machine has
+ * left of former choices is hidden by an empty one, in which are those of now.
+ */
+static void add_clients(struct pod *p, const struct csi_settings *s)
+{
+	pod_add_volume(p, "clients", json_pack("{s:{}}", "emptyDir"), CLIENTS_DIR, NULL);
+	for (size_t i = 0; client_protocols[i].name; i++) {
+		cleanup_free char *dir = xasprintf(CLIENTS_DIR "/%s", client_protocols[i].name),
+				  *name = xasprintf("client-%s", client_protocols[i].name);
+
+		if (csi_client_image(s, i))
+			pod_add_host_path(p, name, dir, dir, NULL);
+	}
+}
+
+json_t *csi_node(const struct csi_settings *s)
+{
+	struct pod p = { .volumes = json_array(), .mounts = json_array() };
+	json_t *labels =
+		json_pack("{s:s, s:s}", QM_LABEL_DEPLOYMENT, s->deployment, WORKLOAD_ROLE, "node");
+	json_t *command =
+		json_pack("[s, s, s, s, s]", "quartermaster", "node", "--node-id=$(NODE_NAME)",
+			  "--kubelet-dir=" KUBELET_DIR, "--clients=" CLIENTS_DIR);
+	json_t *env = json_pack("[{s:s, s:{s:{s:s}}}]", "name", "NODE_NAME", "valueFrom",
+				"fieldRef", "fieldPath", "spec.nodeName");
+
+	pod_add_host_path(&p, "kubelet", KUBELET_DIR, KUBELET_DIR, "Bidirectional");
+	pod_add_host_path(&p, "state", STATE_DIR, STATE_DIR, "Bidirectional");
+	pod_add_host_path(&p, "run", RUN_DIR, RUN_DIR, NULL);
+	add_clients(&p, s);
+	pod_add_host_path(&p, "dev", "/dev", "/dev", NULL);
+	pod_add_volume(&p, "tmp", json_pack("{s:{}}", "emptyDir"), "/tmp", NULL);
+	return daemonset(
+		s, CSI_NODE_NAME, labels,
+		json_pack("{s:s, s:{s:s}}", "type", "RollingUpdate", "rollingUpdate",
+			  "maxUnavailable", "10%"),
+		pod_spec("quartermaster-node", 30, p.volumes,
+			 container("node", s->node_image, command, env, p.mounts, true, "32Mi")));
+}
+
+/* ---- a client -------------------------------------------------------------------------------- */
+
+/* Where GlusterFS looks for certificates is decided when it is built: the project's, Debian's, Fedora's. */
+static void add_links(json_t *command)
+{
+	static const char *const dirs[] = { "/etc/ssl", "/usr/lib/ssl", "/etc/pki/tls" };
+	static const char *const files[][2] = { { "pem", "tls.crt" },
+						{ "key", "tls.key" },
+						{ "ca", "ca.crt" } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++)
+		for (size_t j = 0; j < ARRAY_SIZE(files); j++) {
+			cleanup_free char *link = xasprintf("--link=%s/glusterfs.%s=" TLS_DIR "/%s",
+							    dirs[i], files[j][0], files[j][1]);
+
+			json_array_append_new(command, json_string(link));
+		}
+}
+
+static void add_glusterfs(struct pod *p, const struct csi_settings *s, json_t *command, bool own)
+{
+	cleanup_free char *secret = xasprintf("%s-client", s->deployment);
+
+	pod_add_volume(p, "glusterd", json_pack("{s:{}}", "emptyDir"), "/var/lib/glusterd", NULL);
+	pod_add_volume(p, "log", json_pack("{s:{}}", "emptyDir"), "/var/log/glusterfs", NULL);
+	if (!s->tls)
+		return;
+	pod_add_volume(
+		p, "tls",
+		json_pack("{s:{s:s, s:i}}", "secret", "secretName", secret, "defaultMode", 0400),
+		TLS_DIR, NULL);
+	json_array_append_new(command, json_string("--touch=/var/lib/glusterd/secure-access"));
+	if (!own)
+		add_links(command);
+}
+
+/* qm-client is put into a directory that both share, since the image has nothing of ours. */
+static json_t *install_container(const struct csi_settings *s)
+{
+	return json_pack("{s:s, s:s, s:s, s:[s, s, s], s:[{s:s, s:s}], s:{s:b, s:b, s:{s:[s]}}}",
+			 "name", "install", "image", s->node_image, "imagePullPolicy",
+			 "IfNotPresent", "command", "qm-client", "--install", "/qm", "volumeMounts",
+			 "name", "qm", "mountPath", "/qm", "securityContext",
+			 "readOnlyRootFilesystem", 1, "allowPrivilegeEscalation", 0, "capabilities",
+			 "drop", "ALL");
+}
+
+json_t *csi_client(const struct csi_settings *s, size_t protocol)
+{
+	const char *image = csi_client_image(s, protocol), *name = client_protocols[protocol].name;
+	bool own = streq(image, s->own_image);
+	cleanup_free char *dir = xasprintf(CLIENTS_DIR "/%s", name),
+			  *full = xasprintf("quartermaster-client-%s", name);
+	struct pod p = { .volumes = json_array(), .mounts = json_array() };
+	json_t *labels = json_pack("{s:s, s:s, s:s}", QM_LABEL_DEPLOYMENT, s->deployment,
+				   WORKLOAD_ROLE, "client", CSI_CLIENT, name);
+	json_t *command = json_pack("[s]", "/qm/qm-client"), *spec, *c;
+
+	pod_add_volume(&p, "qm", json_pack("{s:{}}", "emptyDir"), "/qm", NULL);
+	pod_add_host_path(&p, "state", STATE_DIR, STATE_DIR, "Bidirectional");
+	pod_add_host_path(&p, "socket", dir, dir, NULL);
+	pod_add_host_path(&p, "dev", "/dev", "/dev", NULL);
+	pod_add_volume(&p, "tmp", json_pack("{s:{}}", "emptyDir"), "/tmp", NULL);
+	if (streq(name, "glusterfs"))
+		add_glusterfs(&p, s, command, own);
+	json_array_append_new(command, json_string(dir));
+	c = container("client", image, command,
+		      json_pack("[{s:s, s:s}]", "name", "QM_CLIENT_IMAGE", "value", image),
+		      p.mounts, own, "64Mi");
+	json_object_set_new(c, "readinessProbe",
+			    json_pack("{s:{s:[s, s, s]}, s:i, s:i}", "exec", "command",
+				      "/qm/qm-client", "--info", dir, "periodSeconds", 10,
+				      "timeoutSeconds", 5));
+	spec = pod_spec("quartermaster-client", CLIENT_END_S, p.volumes, c);
+	json_object_set_new(spec, "initContainers", json_pack("[o]", install_container(s)));
+	return daemonset(s, full, labels, json_pack("{s:s}", "type", "OnDelete"), spec);
+}

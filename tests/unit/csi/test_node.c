@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The node service by its socket: what csi-sanity asks of arguments, and directories of this machine
+ * (driver LOCAL) in a mount namespace of the test's own, by many callers at once.
+ */
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "csi/identity.h"
+#include "csi/node.h"
+#include "csi/registration.h"
+#include "mounts/bind.h"
+#include "proto/pluginregistration.pb-c.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define TIMEOUT_MS 60000
+#define ID "v1.pool.d.pvc-1"
+
+static char dir[] = "/tmp/qm-test-node.XXXXXX";
+static struct csi_node *node;
+static bool can_mount;
+
+static struct strv paths;
+
+/* Lives as long as the test. */
+static char *in_dir(const char *name)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	char *path = xasprintf("%s/%s", dir, name);
+
+	pthread_mutex_lock(&lock);
+	strv_add_take(&paths, path);
+	pthread_mutex_unlock(&lock);
+	return path;
+}
+
+static void pause_shortly(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 2 * 1000 * 1000 }, NULL);
+}
+
+static enum grpc_code call(const char *method, const void *request, void **ret)
+{
+	struct grpc_client *c = NULL;
+	enum grpc_code code = GRPC_OK;
+	struct error err = ERROR_INIT;
+	void *reply = NULL;
+
+	assert_int_equal(grpc_client_new(in_dir("csi.sock"), &c, &err), 0);
+	if (grpc_client_call(c, &csi__v1__node__descriptor, method, request, TIMEOUT_MS, &reply,
+			     &code, &err) == 0) {
+		if (ret)
+			*ret = reply;
+		else
+			protobuf_c_message_free_unpacked(reply, NULL);
+		code = GRPC_OK;
+	} else if (code != GRPC_ABORTED && getenv("QM_VERBOSE")) {
+		fprintf(stderr, "%s: %s: %s\n", method, grpc_code_name(code), err.message);
+	}
+	grpc_client_free(c);
+	return code;
+}
+
+/* ---- requests --------------------------------------------------------------------------------- */
+
+static Csi__V1__VolumeCapability__MountVolume mount_volume =
+	CSI__V1__VOLUME_CAPABILITY__MOUNT_VOLUME__INIT;
+static Csi__V1__VolumeCapability__AccessMode writer = CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__INIT;
+static Csi__V1__VolumeCapability capability = CSI__V1__VOLUME_CAPABILITY__INIT;
+static Csi__V1__NodeStageVolumeRequest__VolumeContextEntry entries[2] = {
+	CSI__V1__NODE_STAGE_VOLUME_REQUEST__VOLUME_CONTEXT_ENTRY__INIT,
+	CSI__V1__NODE_STAGE_VOLUME_REQUEST__VOLUME_CONTEXT_ENTRY__INIT,
+};
+static Csi__V1__NodeStageVolumeRequest__VolumeContextEntry *context[2] = { &entries[0],
+									   &entries[1] };
+
+static Csi__V1__NodeStageVolumeRequest stage_request(const char *id)
+{
+	Csi__V1__NodeStageVolumeRequest q = CSI__V1__NODE_STAGE_VOLUME_REQUEST__INIT;
+
+	q.volume_id = (char *)id;
+	q.staging_target_path = in_dir("stage");
+	q.volume_capability = &capability;
+	q.volume_context = context;
+	q.n_volume_context = 2;
+	return q;
+}
+
+static Csi__V1__NodePublishVolumeRequest publish_request(const char *id, const char *target)
+{
+	Csi__V1__NodePublishVolumeRequest q = CSI__V1__NODE_PUBLISH_VOLUME_REQUEST__INIT;
+
+	q.volume_id = (char *)id;
+	q.staging_target_path = in_dir("stage");
+	q.target_path = in_dir(target);
+	q.volume_capability = &capability;
+	return q;
+}
+
+static enum grpc_code unpublish(const char *id, const char *path)
+{
+	Csi__V1__NodeUnpublishVolumeRequest q = CSI__V1__NODE_UNPUBLISH_VOLUME_REQUEST__INIT;
+
+	q.volume_id = (char *)id;
+	q.target_path = (char *)path;
+	return call("NodeUnpublishVolume", &q, NULL);
+}
+
+static enum grpc_code unstage(const char *id, const char *path)
+{
+	Csi__V1__NodeUnstageVolumeRequest q = CSI__V1__NODE_UNSTAGE_VOLUME_REQUEST__INIT;
+
+	q.volume_id = (char *)id;
+	q.staging_target_path = (char *)path;
+	return call("NodeUnstageVolume", &q, NULL);
+}
+
+static enum grpc_code stats(const char *id, const char *path,
+			    Csi__V1__NodeGetVolumeStatsResponse **ret)
+{
+	Csi__V1__NodeGetVolumeStatsRequest q = CSI__V1__NODE_GET_VOLUME_STATS_REQUEST__INIT;
+
+	q.volume_id = (char *)id;
+	q.volume_path = (char *)path;
+	return call("NodeGetVolumeStats", &q, (void **)ret);
+}
+
+static enum grpc_code expand(const char *id, const char *path)
+{
+	Csi__V1__NodeExpandVolumeRequest q = CSI__V1__NODE_EXPAND_VOLUME_REQUEST__INIT;
+
+	q.volume_id = (char *)id;
+	q.volume_path = (char *)path;
+	return call("NodeExpandVolume", &q, NULL);
+}
+
+/* ---- tests ------------------------------------------------------------------------------------ */
+
+static void test_info(void **state)
+{
+	Csi__V1__NodeGetInfoRequest q = CSI__V1__NODE_GET_INFO_REQUEST__INIT;
+	Csi__V1__NodeGetCapabilitiesRequest c = CSI__V1__NODE_GET_CAPABILITIES_REQUEST__INIT;
+	Csi__V1__NodeGetInfoResponse *info = NULL;
+	Csi__V1__NodeGetCapabilitiesResponse *caps = NULL;
+
+	assert_int_equal(call("NodeGetInfo", &q, (void **)&info), GRPC_OK);
+	assert_string_equal(info->node_id, "tester");
+	assert_int_equal(info->max_volumes_per_node, 7);
+	assert_int_equal(call("NodeGetCapabilities", &c, (void **)&caps), GRPC_OK);
+	assert_int_equal(caps->n_capabilities, 4);
+	protobuf_c_message_free_unpacked(&info->base, NULL);
+	protobuf_c_message_free_unpacked(&caps->base, NULL);
+}
+
+static void test_stage_arguments(void **state)
+{
+	Csi__V1__NodeStageVolumeRequest q = stage_request("");
+
+	assert_int_equal(call("NodeStageVolume", &q, NULL), GRPC_INVALID_ARGUMENT);
+	q = stage_request("../x");
+	assert_int_equal(call("NodeStageVolume", &q, NULL), GRPC_INVALID_ARGUMENT);
+	q = stage_request(ID);
+	q.staging_target_path = (char *)"";
+	assert_int_equal(call("NodeStageVolume", &q, NULL), GRPC_INVALID_ARGUMENT);
+	q.staging_target_path = (char *)"/etc/x";
+	assert_int_equal(call("NodeStageVolume", &q, NULL), GRPC_INVALID_ARGUMENT);
+	q = stage_request(ID);
+	q.volume_capability = NULL;
+	assert_int_equal(call("NodeStageVolume", &q, NULL), GRPC_INVALID_ARGUMENT);
+	q = stage_request(ID);
+	q.n_volume_context = 0;
+	assert_int_equal(call("NodeStageVolume", &q, NULL), GRPC_INVALID_ARGUMENT);
+	assert_int_equal(unstage("", in_dir("stage")), GRPC_INVALID_ARGUMENT);
+	assert_int_equal(unstage(ID, ""), GRPC_INVALID_ARGUMENT);
+	assert_int_equal(unstage("a/b", in_dir("stage")), GRPC_NOT_FOUND);
+	assert_int_equal(unstage(ID, in_dir("stage")), GRPC_OK);
+}
+
+static void test_publish_arguments(void **state)
+{
+	Csi__V1__NodePublishVolumeRequest q = publish_request("", "target");
+
+	assert_int_equal(call("NodePublishVolume", &q, NULL), GRPC_INVALID_ARGUMENT);
+	q = publish_request(ID, "target");
+	q.target_path = (char *)"";
+	assert_int_equal(call("NodePublishVolume", &q, NULL), GRPC_INVALID_ARGUMENT);
+	q = publish_request(ID, "target");
+	q.volume_capability = NULL;
+	q.staging_target_path = (char *)"";
+	assert_int_equal(call("NodePublishVolume", &q, NULL), GRPC_INVALID_ARGUMENT);
+	q = publish_request(ID, "target");
+	assert_int_equal(call("NodePublishVolume", &q, NULL), GRPC_FAILED_PRECONDITION);
+	assert_int_equal(unpublish("", in_dir("target")), GRPC_INVALID_ARGUMENT);
+	assert_int_equal(unpublish(ID, ""), GRPC_INVALID_ARGUMENT);
+	assert_int_equal(unpublish(ID, in_dir("target")), GRPC_OK);
+}
+
+static void test_stats_arguments(void **state)
+{
+	assert_int_equal(stats("", "some/path", NULL), GRPC_INVALID_ARGUMENT);
+	assert_int_equal(stats(ID, "", NULL), GRPC_INVALID_ARGUMENT);
+	assert_int_equal(stats(ID, "some/path", NULL), GRPC_NOT_FOUND);
+	assert_int_equal(stats(ID, in_dir("stage"), NULL), GRPC_NOT_FOUND);
+	assert_int_equal(expand("", in_dir("target")), GRPC_INVALID_ARGUMENT);
+	assert_int_equal(expand(ID, ""), GRPC_INVALID_ARGUMENT);
+	assert_int_equal(expand(ID, "some/path"), GRPC_NOT_FOUND);
+}
+
+static bool is_mounted(const char *path)
+{
+	struct mount_entry e = { 0 };
+	int r = bind_find(path, &e, NULL);
+
+	mount_entry_done(&e);
+	return r > 0;
+}
+
+static void test_directory(void **state)
+{
+	Csi__V1__NodeStageVolumeRequest q = stage_request(ID);
+	Csi__V1__NodePublishVolumeRequest p = publish_request(ID, "target");
+	Csi__V1__NodeGetVolumeStatsResponse *usage = NULL;
+	struct stat st;
+
+	if (!can_mount)
+		skip();
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(call("NodeStageVolume", &q, NULL), GRPC_OK);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(call("NodePublishVolume", &p, NULL), GRPC_OK);
+	assert_int_equal(stat(in_dir("target/file"), &st), 0);
+	assert_int_equal(stats(ID, in_dir("target"), &usage), GRPC_OK);
+	assert_int_equal(usage->n_usage, 2);
+	assert_true(usage->usage[0]->total > 0);
+	protobuf_c_message_free_unpacked(&usage->base, NULL);
+	assert_int_equal(stats(ID, in_dir("stage"), NULL), GRPC_OK);
+	assert_int_equal(stats("v1.pool.d.other", in_dir("target"), NULL), GRPC_NOT_FOUND);
+	assert_int_equal(expand(ID, in_dir("target")), GRPC_OK);
+	p.readonly = true;
+	assert_int_equal(call("NodePublishVolume", &p, NULL), GRPC_ALREADY_EXISTS);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(unpublish(ID, in_dir("target")), GRPC_OK);
+	assert_int_equal(stat(in_dir("target"), &st), -1);
+	assert_int_equal(unstage(ID, in_dir("stage")), GRPC_OK);
+	assert_int_equal(stats(ID, in_dir("stage"), NULL), GRPC_NOT_FOUND);
+}
+
+static void test_what_is_in_the_way(void **state)
+{
+	Csi__V1__NodeStageVolumeRequest q = stage_request(ID);
+	Csi__V1__NodePublishVolumeRequest p = publish_request(ID, "link");
+
+	if (!can_mount)
+		skip();
+	assert_int_equal(call("NodeStageVolume", &q, NULL), GRPC_OK);
+	assert_int_equal(symlink("/etc", in_dir("link")), 0);
+	assert_int_equal(call("NodePublishVolume", &p, NULL), GRPC_INVALID_ARGUMENT);
+	assert_int_equal(unpublish(ID, in_dir("link")), GRPC_INVALID_ARGUMENT);
+	assert_int_equal(unlink(in_dir("link")), 0);
+	/* a file with content is never removed */
+	assert_int_equal(file_write(in_dir("link"), "x", 1, 0600, NULL), 0);
+	assert_int_not_equal(call("NodePublishVolume", &p, NULL), GRPC_OK);
+	assert_int_not_equal(unpublish(ID, in_dir("link")), GRPC_OK);
+	assert_int_equal(unlink(in_dir("link")), 0);
+	assert_false(is_mounted("/etc"));
+	assert_int_equal(unstage(ID, in_dir("stage")), GRPC_OK);
+}
+
+/* ---- many at once ----------------------------------------------------------------------------- */
+
+#define THREADS 12
+#define ROUNDS 3
+
+static void *one_caller(void *arg)
+{
+	unsigned n = (unsigned)(uintptr_t)arg;
+	char id[32], target[32], stage[32];
+	Csi__V1__NodeStageVolumeRequest q;
+	Csi__V1__NodePublishVolumeRequest p;
+
+	snprintf(id, sizeof(id), "volume-%u", n % 3); /* four callers each */
+	snprintf(target, sizeof(target), "target-%u", n);
+	snprintf(stage, sizeof(stage), "stage-%u", n % 3);
+	for (int i = 0; i < ROUNDS; i++) {
+		enum grpc_code code;
+
+		q = stage_request(id);
+		q.staging_target_path = in_dir(stage);
+		p = publish_request(id, target);
+		p.staging_target_path = in_dir(stage);
+		while ((code = call("NodeStageVolume", &q, NULL)) == GRPC_ABORTED)
+			pause_shortly();
+		if (code != GRPC_OK)
+			return (void *)"stage";
+		while ((code = call("NodePublishVolume", &p, NULL)) == GRPC_ABORTED)
+			pause_shortly();
+		if (code != GRPC_OK || !is_mounted(p.target_path))
+			return (void *)"publish";
+		while ((code = unpublish(id, in_dir(target))) == GRPC_ABORTED)
+			pause_shortly();
+		if (code != GRPC_OK || is_mounted(in_dir(target)))
+			return (void *)"unpublish";
+	}
+	return NULL;
+}
+
+static void test_many_at_once(void **state)
+{
+	pthread_t threads[THREADS];
+	void *failed;
+
+	if (!can_mount)
+		skip();
+	for (uintptr_t i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, one_caller, (void *)i), 0);
+	for (int i = 0; i < THREADS; i++) {
+		assert_int_equal(pthread_join(threads[i], &failed), 0);
+		if (failed)
+			fail_msg("caller %d could not %s", i, (char *)failed);
+	}
+	for (int i = 0; i < 3; i++) {
+		char id[32], stage[32];
+
+		snprintf(id, sizeof(id), "volume-%d", i);
+		snprintf(stage, sizeof(stage), "stage-%d", i);
+		assert_int_equal(unstage(id, in_dir(stage)), GRPC_OK);
+	}
+}
+
+/* ---- registration ----------------------------------------------------------------------------- */
+
+static void test_registration(void **state)
+{
+	Pluginregistration__InfoRequest q = PLUGINREGISTRATION__INFO_REQUEST__INIT;
+	Pluginregistration__RegistrationStatus s = PLUGINREGISTRATION__REGISTRATION_STATUS__INIT;
+	char *path = in_dir("plugins_registry/" CSI_DRIVER_NAME "-reg.sock");
+	Pluginregistration__PluginInfo *info = NULL;
+	struct registration *r = NULL;
+	struct grpc_client *c = NULL;
+	void *reply = NULL;
+	sigset_t set;
+	int sig;
+
+	assert_int_equal(registration_start(dir, "/x/csi.sock", &r, NULL), 0);
+	assert_int_equal(grpc_client_new(path, &c, NULL), 0);
+	assert_int_equal(grpc_client_call(c, &pluginregistration__registration__descriptor,
+					  "GetInfo", &q, TIMEOUT_MS, (void **)&info, NULL, NULL),
+			 0);
+	assert_string_equal(info->type, "CSIPlugin");
+	assert_string_equal(info->name, CSI_DRIVER_NAME);
+	assert_string_equal(info->endpoint, "/x/csi.sock");
+	assert_int_equal(info->n_supported_versions, 1);
+	assert_string_equal(info->supported_versions[0], "1.0.0");
+	protobuf_c_message_free_unpacked(&info->base, NULL);
+	s.plugin_registered = true;
+	assert_int_equal(grpc_client_call(c, &pluginregistration__registration__descriptor,
+					  "NotifyRegistrationStatus", &s, TIMEOUT_MS, &reply, NULL,
+					  NULL),
+			 0);
+	protobuf_c_message_free_unpacked(reply, NULL);
+	assert_false(registration_refused(r));
+	s.plugin_registered = false;
+	s.error = (char *)"no";
+	assert_int_equal(grpc_client_call(c, &pluginregistration__registration__descriptor,
+					  "NotifyRegistrationStatus", &s, TIMEOUT_MS, &reply, NULL,
+					  NULL),
+			 0);
+	protobuf_c_message_free_unpacked(reply, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	assert_int_equal(sigwait(&set, &sig), 0);
+	assert_true(registration_refused(r));
+	grpc_client_free(c);
+	registration_free(r);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+/* ---- the service ------------------------------------------------------------------------------ */
+
+static int setup(void **state)
+{
+	struct csi_node_options o = { .node_id = "tester", .kubelet_dir = dir, .max_volumes = 7 };
+	sigset_t set;
+	struct error err = ERROR_INIT;
+
+	/* before the first thread, so that all have it blocked */
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	can_mount =
+		unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(mkdir(in_dir("data"), 0755), 0);
+	assert_int_equal(file_write(in_dir("data/file"), "x", 1, 0600, NULL), 0);
+	writer.mode = CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__SINGLE_NODE_WRITER;
+	capability.access_type_case = CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_MOUNT;
+	capability.mount = &mount_volume;
+	capability.access_mode = &writer;
+	entries[0].key = (char *)"driverVolumeType";
+	entries[0].value = (char *)"LOCAL";
+	entries[1].key = (char *)"devicePath";
+	entries[1].value = xstrdup(in_dir("data"));
+	o.endpoint = in_dir("csi.sock");
+	o.state_dir = in_dir("state");
+	o.run_dir = in_dir("run");
+	if (csi_node_start(&o, &node, &err) < 0)
+		fail_msg("%s", err.message);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	csi_node_free(node);
+	assert_int_equal(access(in_dir("csi.sock"), F_OK), -1);
+	free(entries[1].value);
+	strv_done(&paths);
+	return remove_tree(dir, NULL);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_info),
+		cmocka_unit_test(test_stage_arguments),
+		cmocka_unit_test(test_publish_arguments),
+		cmocka_unit_test(test_stats_arguments),
+		cmocka_unit_test(test_directory),
+		cmocka_unit_test(test_what_is_in_the_way),
+		cmocka_unit_test(test_many_at_once),
+		cmocka_unit_test(test_registration),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}

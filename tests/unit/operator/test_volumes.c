@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fixture.h"
+
+#include "operator/volumes.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+/* Volumes of an orchestrator without claims, beside the operator's own loops. */
+#define POOL "gold-1"
+
+static struct volumes *volumes_of(struct fixture *f)
+{
+	return operator_volumes_new(&f->r);
+}
+
+/* As an orchestrator does: what failed for want of an answer is asked for again, in the next life. */
+static bool comes_again(struct fixture *f, int rc)
+{
+	if (rc != -EAGAIN && rc != -EINPROGRESS && rc != -ETIMEDOUT && rc != 1)
+		return false;
+	if (f->failed) {
+		f->failed = false;
+		f->fail_at = 0;
+		fixture_restart(f);
+	}
+	return true;
+}
+
+static int create(struct fixture *f, const struct volume_request *q, struct handle *ret)
+{
+	struct volumes *v = volumes_of(f);
+	struct volume_info info = { 0 };
+	int rc;
+	do
+		rc = v->ops->create(v, q, &info, NULL);
+	while (comes_again(f, rc));
+	if (rc == 0 && ret)
+		assert_int_equal(handle_parse(info.id, ret, NULL), 0);
+	volume_info_done(&info);
+	operator_volumes_free(v);
+	return rc;
+}
+
+static int discard_volume(struct fixture *f, const struct handle *id)
+{
+	struct volumes *v = volumes_of(f);
+	int rc;
+	do
+		rc = v->ops->remove(v, id, NULL);
+	while (comes_again(f, rc));
+	operator_volumes_free(v);
+	return rc;
+}
+
+static int expand(struct fixture *f, const struct handle *id, int64_t bytes, int64_t limit,
+		  int64_t *ret)
+{
+	struct volumes *v = volumes_of(f);
+	int rc;
+	do
+		rc = v->ops->expand(v, id, bytes, limit, ret, NULL);
+	while (comes_again(f, rc));
+	operator_volumes_free(v);
+	return rc;
+}
+
+static int find(struct fixture *f, const struct handle *id, struct volume_info *ret)
+{
+	struct volumes *v = volumes_of(f);
+	int rc = v->ops->find(v, id, ret, NULL);
+	operator_volumes_free(v);
+	return rc;
+}
+
+static size_t in_pool(struct fixture *f)
+{
+	return json_object_size(jget(f->volumes, POOL));
+}
+
+/* ---- a life ------------------------------------------------------------------------------------ */
+
+static void made_and_removed(void **state)
+{
+	struct fixture *f = fixture_online();
+	struct volume_request q = { .name = "Ein Name/..", .bytes = GIB, .kind = VOLUME_DIRECTORY };
+	struct handle id, again;
+	struct volume_info info = { 0 };
+
+	assert_int_equal(create(f, &q, &id), 0);
+	assert_string_equal(id.pool, POOL);
+	assert_true(has_volume(f, POOL, id.name));
+	settle(f);
+	/* nobody has bound or reclaimed it, and its bytes are promised */
+	cleanup_json json_t *pv = get(f, &KIND_PV, id.name);
+	assert_string_equal(jstr(pv, "status", "phase"), "Released");
+	assert_string_equal(jstr(pv, "spec", "persistentVolumeReclaimPolicy"), "Retain");
+	assert_true(has_volume(f, POOL, id.name));
+	assert_int_equal(ledger_promised(f->op.ledger, POOL), GIB);
+	assert_int_equal(find(f, &id, &info), 0);
+	assert_int_equal(info.bytes, GIB);
+	assert_string_equal(json_string_value(json_object_get(info.context, "volumeId")), id.name);
+	volume_info_done(&info);
+
+	assert_int_equal(create(f, &q, &again), 0);
+	assert_string_equal(id.name, again.name);
+	assert_int_equal(count(f, &KIND_PV), 1);
+	q.bytes = 2 * GIB;
+	assert_int_equal(create(f, &q, NULL), -EEXIST);
+	q.bytes = 0;
+	q.kind = VOLUME_BLOCK;
+	assert_int_equal(create(f, &q, NULL), -EEXIST);
+
+	assert_int_equal(discard_volume(f, &id), 0);
+	assert_int_equal(discard_volume(f, &id), 0);
+	settle(f);
+	assert_int_equal(count(f, &KIND_PV), 0);
+	assert_int_equal(in_pool(f), 0);
+	assert_int_equal(ledger_promised(f->op.ledger, NULL), 0);
+	assert_int_equal(find(f, &id, &info), -ENOENT);
+	fixture_free(f);
+}
+
+static void grows(void **state)
+{
+	struct fixture *f = fixture_online();
+	struct volume_request q = { .name = "v", .bytes = GIB, .kind = VOLUME_DIRECTORY };
+	struct handle id;
+	int64_t bytes = 0;
+
+	assert_int_equal(create(f, &q, &id), 0);
+	settle(f);
+	assert_int_equal(expand(f, &id, 3 * GIB, 0, &bytes), 0);
+	assert_int_equal(bytes, 3 * GIB);
+	assert_int_equal(ledger_promised(f->op.ledger, POOL), 3 * GIB);
+	cleanup_json json_t *pv = get(f, &KIND_PV, id.name);
+	assert_int_equal(pv_bytes(pv), 3 * GIB); /* what agents take the quota from */
+	assert_int_equal(jint(f->volumes, POOL, id.name), 3 * GIB);
+	assert_int_equal(expand(f, &id, GIB, 0, &bytes), 0);
+	assert_int_equal(bytes, 3 * GIB);
+	assert_int_equal(expand(f, &id, GIB, 2 * GIB, &bytes), -ERANGE);
+	assert_int_equal(expand(f, &id, 11 * GIB, 0, &bytes), -ENOSPC);
+	assert_int_equal(ledger_promised(f->op.ledger, POOL), 3 * GIB);
+	settle(f);
+	assert_int_equal(ledger_promised(f->op.ledger, POOL), 3 * GIB);
+	fixture_free(f);
+}
+
+static void room(void **state)
+{
+	struct fixture *f = fixture_online();
+	struct volume_request q = { .name = "a", .bytes = 6 * GIB, .kind = VOLUME_FILE };
+	struct volumes *v = volumes_of(f);
+	int64_t left, biggest;
+
+	assert_int_equal(create(f, &q, NULL), 0);
+	assert_int_equal(v->ops->capacity(v, NULL, &left, &biggest, NULL), 0);
+	assert_int_equal(left, 4 * GIB);
+	assert_int_equal(biggest, 4 * GIB);
+	q.name = "b";
+	assert_int_equal(create(f, &q, NULL), -ENOSPC);
+	q.bytes = 4 * GIB;
+	q.pool = "silver-1";
+	assert_int_equal(create(f, &q, NULL), -EINVAL);
+	q.pool = POOL;
+	assert_int_equal(create(f, &q, NULL), 0);
+	assert_int_equal(in_pool(f), 2);
+	assert_int_equal(count(f, &KIND_PV), 2);
+	operator_volumes_free(v);
+	fixture_free(f);
+}
+
+/* ---- claims' volumes beside them --------------------------------------------------------------- */
+
+static void claims_are_left_alone(void **state)
+{
+	struct fixture *f = fixture_online();
+	int64_t bytes;
+	add_claim(f, "c1", "gold", "1Gi");
+	settle(f);
+	cleanup_json json_t *pv = get_pv_of(f, "c1");
+	struct handle id;
+	assert_int_equal(handle_parse(jstr(pv, "spec", "csi", "volumeHandle"), &id, NULL), 0);
+	assert_int_equal(discard_volume(f, &id), -EBUSY);
+	assert_int_equal(expand(f, &id, 2 * GIB, 0, &bytes), -EBUSY);
+	assert_true(has_volume(f, POOL, id.name));
+
+	/* a claim of the very name that the record refers to is not bound to it */
+	struct volume_request q = { .name = "v", .bytes = GIB, .kind = VOLUME_DIRECTORY };
+	assert_int_equal(create(f, &q, &id), 0);
+	settle(f);
+	add_claim(f, id.name, "", "1Gi");
+	settle(f);
+	cleanup_json json_t *claim = get_claim(f, id.name);
+	assert_null(jstr(claim, "spec", "volumeName"));
+	assert_true(phase_is(f, &KIND_PV, id.name, "Released"));
+
+	/* one that a person deletes lets go of the record, and keeps the data, as Retain says */
+	discard(f, &KIND_PV, id.name);
+	settle(f);
+	assert_true(has_volume(f, POOL, id.name));
+	assert_int_equal(discard_volume(f, &id), 0);
+	assert_false(has_volume(f, POOL, id.name));
+
+	/* a volume that only looks like one of a claim is not removed */
+	snprintf(id.name, sizeof(id.name), "pvc-kept");
+	jset(f->volumes, json_integer(1), POOL, "pvc-kept");
+	assert_int_equal(discard_volume(f, &id), 0);
+	assert_true(has_volume(f, POOL, "pvc-kept"));
+	fixture_free(f);
+}
+
+static void lists(void **state)
+{
+	struct fixture *f = fixture_online();
+	struct volumes *v = volumes_of(f);
+	size_t seen = 0;
+	cleanup_free char *after = NULL;
+
+	add_claim(f, "c1", "gold", "1Mi");
+	settle(f);
+	for (int i = 0; i < 10; i++) {
+		char name[8];
+		snprintf(name, sizeof(name), "v%d", i);
+		struct volume_request q = { .name = name, .bytes = 1, .kind = VOLUME_DIRECTORY };
+		assert_int_equal(create(f, &q, NULL), 0);
+	}
+	for (bool more = true; more;) {
+		struct volume_list list = { 0 };
+		assert_int_equal(v->ops->list(v, after, 3, &list, NULL), 0);
+		for (size_t i = 0; i < list.count; i++, seen++) {
+			struct handle h;
+			handle_parse(list.items[i].id, &h, NULL);
+			assert_true(!after || strcmp(h.name, after) > 0);
+			free(after);
+			after = xstrdup(h.name);
+		}
+		more = list.more;
+		volume_list_done(&list);
+	}
+	assert_int_equal(seen, 11);
+	operator_volumes_free(v);
+	fixture_free(f);
+}
+
+/* ---- copies and snapshots ---------------------------------------------------------------------- */
+
+static void copies(void **state)
+{
+	struct fixture *f = fixture_online();
+	struct volumes *v = volumes_of(f);
+	struct volume_request q = { .name = "one", .bytes = GIB, .kind = VOLUME_DIRECTORY };
+	struct snapshot_info s = { 0 }, t = { 0 };
+	struct snapshot_list list = { 0 };
+	struct volume_info info = { 0 };
+	struct handle one, two, snap;
+
+	assert_int_equal(create(f, &q, &one), 0);
+	cleanup_free char *source = handle_format(one.pool, one.kind, one.name);
+	assert_int_equal(v->ops->snapshot(v, "snap", &one, &s, NULL), 0);
+	assert_true(s.ready);
+	assert_string_equal(s.source, source);
+	assert_int_equal(handle_parse(s.id, &snap, NULL), 0);
+	assert_int_equal(v->ops->snapshot_find(v, &snap, &t, NULL), 0);
+	assert_string_equal(t.id, s.id);
+	snapshot_info_done(&t);
+	assert_int_equal(v->ops->snapshots(v, source, NULL, 10, &list, NULL), 0);
+	assert_int_equal(list.count, 1);
+	snapshot_list_done(&list);
+	assert_int_equal(v->ops->snapshots(v, NULL, &snap, 10, &list, NULL), 0);
+	assert_int_equal(list.count, 0);
+	snapshot_list_done(&list);
+
+	/* a volume of it: of its size unless asked for more, and never less */
+	struct volume_request copy = { .name = "two", .kind = VOLUME_DIRECTORY, .source = s.id };
+	f->copying = 3;
+	assert_int_equal(create(f, &copy, &two), 0);
+	assert_int_equal(f->copying, 0);
+	assert_int_equal(find(f, &two, &info), 0);
+	assert_int_equal(info.bytes, GIB);
+	assert_string_equal(info.source, s.id);
+	volume_info_done(&info);
+	copy.name = "less";
+	copy.bytes = 5;
+	assert_int_equal(create(f, &copy, NULL), -ERANGE);
+	copy.bytes = 0;
+	copy.kind = VOLUME_BLOCK;
+	assert_int_equal(create(f, &copy, NULL), -EINVAL);
+	copy.kind = VOLUME_DIRECTORY;
+	copy.source = source;
+	assert_int_equal(create(f, &copy, NULL), 0);
+	copy.name = "none";
+	copy.source = "v1." POOL ".d.none";
+	assert_int_equal(create(f, &copy, NULL), -ENOENT);
+	assert_int_equal(count(f, &KIND_PV), 3);
+
+	/* snapshots stay when their source goes, and the call that made one can be repeated */
+	assert_int_equal(discard_volume(f, &one), 0);
+	assert_int_equal(v->ops->snapshot(v, "snap", &one, &t, NULL), 0);
+	snapshot_info_done(&t);
+	assert_int_equal(v->ops->snapshot(v, "other", &one, &t, NULL), -ENOENT);
+	assert_int_equal(v->ops->snapshot_remove(v, &snap, NULL), 0);
+	assert_int_equal(v->ops->snapshot_find(v, &snap, &t, NULL), -ENOENT);
+	snapshot_info_done(&s);
+	operator_volumes_free(v);
+	fixture_free(f);
+}
+
+/* What cannot be made leaves nothing behind. */
+static void given_up(void **state)
+{
+	struct fixture *f = fixture_online();
+	struct volume_request q = { .name = "v", .bytes = GIB, .kind = VOLUME_DIRECTORY };
+	struct volumes *v = volumes_of(f);
+	struct volume_info info = { 0 };
+
+	f->worker_rc = -ETIMEDOUT; /* who knows: the record stays until somebody asks again */
+	assert_int_equal(v->ops->create(v, &q, &info, NULL), -ETIMEDOUT);
+	assert_int_equal(count(f, &KIND_PV), 1);
+	settle(f);
+	f->worker_rc = 0;
+	assert_int_equal(v->ops->create(v, &q, &info, NULL), 0);
+	volume_info_done(&info);
+
+	q.name = "u";
+	f->worker_rc = -EOPNOTSUPP; /* for good: what was begun is undone as soon as that can be */
+	assert_int_equal(v->ops->create(v, &q, &info, NULL), -EAGAIN);
+	f->worker_rc = 0;
+	settle(f);
+	assert_int_equal(count(f, &KIND_PV), 1);
+	assert_int_equal(ledger_promised(f->op.ledger, NULL), GIB);
+	q.source = "v1." POOL ".d.none"; /* and what was never begun leaves nothing */
+	assert_int_equal(v->ops->create(v, &q, &info, NULL), -ENOENT);
+	assert_int_equal(count(f, &KIND_PV), 1);
+	q.source = NULL;
+
+	q.name = "w";
+	f->leads = false;
+	assert_int_equal(v->ops->create(v, &q, &info, NULL), -EAGAIN);
+	assert_int_equal(count(f, &KIND_PV), 1);
+	operator_volumes_free(v);
+	fixture_free(f);
+}
+
+/* ---- a failure at every write ------------------------------------------------------------------ */
+
+/* One is made and stays, one is made, grown and removed; the loops run in between. */
+static void life(struct fixture *f, bool settled)
+{
+	struct volume_request q = { .name = "stays", .bytes = GIB, .kind = VOLUME_DIRECTORY };
+	struct volume_request goes = { .name = "goes", .bytes = GIB, .kind = VOLUME_FILE };
+	struct handle id;
+	int64_t bytes;
+
+	assert_int_equal(create(f, &q, NULL), 0);
+	assert_int_equal(create(f, &goes, &id), 0);
+	if (settled)
+		settle(f);
+	assert_int_equal(expand(f, &id, 2 * GIB, 0, &bytes), 0);
+	if (settled)
+		settle(f);
+	assert_int_equal(discard_volume(f, &id), 0);
+	settle(f);
+}
+
+static void check_life(struct fixture *f)
+{
+	char name[CSI_NAME_MAX];
+	csi_volume_name("stays", name);
+	assert_int_equal(count(f, &KIND_PV), 1);
+	assert_int_equal(in_pool(f), 1);
+	assert_true(has_volume(f, POOL, name));
+	assert_true(phase_is(f, &KIND_PV, name, "Released"));
+	assert_int_equal(ledger_promised(f->op.ledger, NULL), GIB);
+}
+
+static void any_write_may_fail(void **state)
+{
+	for (int way = 0; way < 4; way++) {
+		for (int n = 1;; n++) {
+			struct fixture *f = fixture_online();
+			f->writes = 0;
+			f->fail_at = n;
+			f->fail_after = way & 1;
+			life(f, way & 2);
+			bool reached = f->fail_at == 0 || f->failed;
+			settle(f);
+			check_life(f);
+			fixture_free(f);
+			if (!reached) {
+				assert_true(n > 10);
+				break;
+			}
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(made_and_removed),
+		cmocka_unit_test(grows),
+		cmocka_unit_test(room),
+		cmocka_unit_test(claims_are_left_alone),
+		cmocka_unit_test(lists),
+		cmocka_unit_test(copies),
+		cmocka_unit_test(given_up),
+		cmocka_unit_test(any_write_may_fail),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What brings volumes to machines, as it is asked of a cluster. */
+#include "base/mem.h"
+#include "base/str.h"
+#include "pods/csi.h"
+#include "pods/workload.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static const struct csi_settings plain = { .ns = "storage",
+					   .deployment = "gold",
+					   .node_image = "operator:1",
+					   .own_image = "glusterfs:1" };
+
+static size_t protocol(const char *name)
+{
+	size_t i = 0;
+
+	while (client_protocols[i].name && !streq(client_protocols[i].name, name))
+		i++;
+	assert_non_null(client_protocols[i].name);
+	return i;
+}
+
+static const json_t *pod_of(const json_t *o)
+{
+	return jget(o, "spec", "template", "spec");
+}
+
+static const json_t *container_of(const json_t *o)
+{
+	return json_array_get(jget(pod_of(o), "containers"), 0);
+}
+
+/* The element of a list whose name (or other key) is that. */
+static const json_t *find(const json_t *list, const char *key, const char *name)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach (list, i, item)
+		if (streq(jstr(item, key), name))
+			return item;
+	return NULL;
+}
+
+static const json_t *mount_at(const json_t *o, const char *path)
+{
+	return find(jget(container_of(o), "volumeMounts"), "mountPath", path);
+}
+
+static bool has_word(const json_t *o, const char *prefix)
+{
+	const json_t *word;
+	size_t i;
+
+	json_array_foreach (jget(container_of(o), "command"), i, word)
+		if (str_has_prefix(json_string_value(word), prefix))
+			return true;
+	return false;
+}
+
+static void choice_of_client(void **state)
+{
+	struct csi_settings s = plain;
+	size_t glusterfs = protocol("glusterfs"), nfs = protocol("nfs");
+
+	assert_string_equal(csi_client_image(&s, glusterfs), "glusterfs:1");
+	assert_null(csi_client_image(&s, nfs));
+	s.clients[glusterfs] = "host";
+	s.clients[nfs] = "example.org/nfs:4";
+	assert_null(csi_client_image(&s, glusterfs));
+	assert_string_equal(csi_client_image(&s, nfs), "example.org/nfs:4");
+}
+
+static void driver(void **state)
+{
+	cleanup_json json_t *o = csi_driver(&plain, 0);
+
+	assert_non_null(o);
+	assert_string_equal(jstr(o, "metadata", "annotations", CSI_OWNER), "storage/gold");
+	assert_string_equal(jstr(o, "metadata", "annotations", CSI_RENEWED),
+			    "1970-01-01T00:00:00Z");
+	assert_true(json_is_false(jget(o, "spec", "attachRequired")));
+	assert_string_equal(jstr(o, "spec", "fsGroupPolicy"), "File");
+}
+
+static void node(void **state)
+{
+	cleanup_json json_t *o = csi_node(&plain);
+
+	assert_non_null(o);
+	assert_string_equal(jstr(pod_of(o), "priorityClassName"), "system-node-critical");
+	assert_true(json_is_false(jget(pod_of(o), "automountServiceAccountToken")));
+	assert_string_equal(jstr(container_of(o), "image"), "operator:1");
+	assert_string_equal(jstr(mount_at(o, "/var/lib/kubelet"), "mountPropagation"),
+			    "Bidirectional");
+	assert_string_equal(jstr(mount_at(o, "/var/lib/quartermaster"), "mountPropagation"),
+			    "Bidirectional");
+	assert_non_null(mount_at(o, "/dev"));
+	assert_string_equal(jstr(o, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable"),
+			    "10%");
+}
+
+/* The directory that says that there is a container is there before the container is. */
+static void node_knows_the_choice(void **state)
+{
+	struct csi_settings s = plain;
+	cleanup_json json_t *with = csi_node(&s), *without = NULL;
+
+	s.clients[protocol("glusterfs")] = "host";
+	without = csi_node(&s);
+	assert_non_null(mount_at(with, CLIENTS_DIR "/glusterfs"));
+	assert_null(mount_at(with, CLIENTS_DIR "/nfs"));
+	assert_null(mount_at(without, CLIENTS_DIR "/glusterfs"));
+	/* what was left on the machine is hidden */
+	assert_non_null(mount_at(without, CLIENTS_DIR));
+	assert_string_not_equal(jstr(with, "metadata", "annotations", WORKLOAD_HASH),
+				jstr(without, "metadata", "annotations", WORKLOAD_HASH));
+}
+
+static void client(void **state)
+{
+	cleanup_json json_t *o = csi_client(&plain, protocol("glusterfs"));
+	const json_t *install = json_array_get(jget(pod_of(o), "initContainers"), 0);
+
+	assert_non_null(o);
+	assert_string_equal(jstr(o, "metadata", "name"), "quartermaster-client-glusterfs");
+	assert_string_equal(jstr(o, "spec", "updateStrategy", "type"), "OnDelete");
+	assert_string_equal(jstr(install, "image"), "operator:1");
+	assert_string_equal(jstr(container_of(o), "image"), "glusterfs:1");
+	assert_string_equal(jstr(mount_at(o, "/var/lib/quartermaster"), "mountPropagation"),
+			    "Bidirectional");
+	assert_non_null(mount_at(o, CLIENTS_DIR "/glusterfs"));
+	assert_null(mount_at(o, TLS_DIR));
+	assert_false(has_word(o, "--touch"));
+	assert_true(jbool(container_of(o), "securityContext", "readOnlyRootFilesystem"));
+}
+
+static void client_with_tls(void **state)
+{
+	struct csi_settings s = plain;
+	cleanup_json json_t *own = NULL, *foreign = NULL;
+
+	s.tls = true;
+	own = csi_client(&s, protocol("glusterfs"));
+	s.clients[protocol("glusterfs")] = "example.org/gluster:11";
+	foreign = csi_client(&s, protocol("glusterfs"));
+	assert_non_null(mount_at(own, TLS_DIR));
+	assert_string_equal(
+		jstr(find(jget(pod_of(own), "volumes"), "name", "tls"), "secret", "secretName"),
+		"gold-client");
+	assert_true(has_word(own, "--touch=/var/lib/glusterd/secure-access"));
+	/* our image leads GlusterFS there; in another the links are made */
+	assert_false(has_word(own, "--link"));
+	assert_true(has_word(foreign, "--link=/etc/pki/tls/glusterfs.ca=" TLS_DIR "/ca.crt"));
+	assert_false(jbool(container_of(foreign), "securityContext", "readOnlyRootFilesystem"));
+}
+
+static void other_client(void **state)
+{
+	struct csi_settings s = plain;
+	cleanup_json json_t *o = NULL;
+
+	s.tls = true;
+	s.clients[protocol("nfs")] = "example.org/nfs:4";
+	o = csi_client(&s, protocol("nfs"));
+	assert_string_equal(jstr(o, "metadata", "name"), "quartermaster-client-nfs");
+	assert_non_null(mount_at(o, CLIENTS_DIR "/nfs"));
+	assert_null(mount_at(o, TLS_DIR)); /* no business of NFS */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(choice_of_client),
+		cmocka_unit_test(driver),
+		cmocka_unit_test(node),
+		cmocka_unit_test(node_knows_the_choice),
+		cmocka_unit_test(client),
+		cmocka_unit_test(client_with_tls),
+		cmocka_unit_test(other_client),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
