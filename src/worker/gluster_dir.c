@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#define REPLACED_MAX 8
 #define FILE_MAX 65536
 
 int dir_open(glfs_t *fs, glfs_object_t *parent, const char *name, glfs_object_t **ret,
@@ -144,7 +145,8 @@ int file_keep(glfs_fd_t *fd, struct error *err)
 	return rc < 0 ? error_errno(err, -rc, "cannot write a file in the pool") : 0;
 }
 
-int file_get(glfs_t *fs, glfs_object_t *dir, const char *name, struct buf *ret, struct error *err)
+static int file_read_once(glfs_t *fs, glfs_object_t *dir, const char *name, struct buf *ret,
+			  struct error *err)
 {
 	struct stat st;
 	cleanup_object glfs_object_t *o = glfs_h_lookupat(fs, dir, name, &st, 0);
@@ -162,5 +164,18 @@ int file_get(glfs_t *fs, glfs_object_t *dir, const char *name, struct buf *ret, 
 		buf_add(ret, chunk, (size_t)n);
 	int rc = n < 0 ? error_errno(err, errno, "cannot read file %s in the pool", name) : 0;
 	glfs_close(fd);
+	return rc;
+}
+
+/* One that is replaced (by rename) between the lookup and the open is stale: its successor has the name by then. */
+int file_get(glfs_t *fs, glfs_object_t *dir, const char *name, struct buf *ret, struct error *err)
+{
+	int rc = -ESTALE;
+
+	for (int i = 0; i < REPLACED_MAX && rc == -ESTALE; i++) {
+		buf_done(ret);
+		*ret = (struct buf){ 0 };
+		rc = file_read_once(fs, dir, name, ret, err);
+	}
 	return rc;
 }
