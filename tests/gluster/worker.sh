@@ -85,11 +85,10 @@ is "$(ls "$(brick 1 a)/elsewhere" | wc -l)" 0 "nothing went through it"
 in_box 1 rm "$mnt/subvol/20/36"
 
 # ---- kill -9 in the middle, then again --------------------------------------------------------
+# by the log directory, which is this run's alone; fails where there was none
 kill_workers() {
-	local p
-	for p in $(lab_pids "${LAB_BOXES[1]}"); do
-		case $(cat "/proc/$p/cmdline" 2>/dev/null | tr '\0' ' ') in *qm-gluster\ --pool*) kill -9 "$p" ;; esac
-	done
+	local pids
+	pids=$(pgrep -f "^[^ ]*qm-gluster --pool .*$LOGS/") && kill -9 $pids
 }
 fail=0
 for i in 1 2 3 4 5 6; do
