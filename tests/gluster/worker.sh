@@ -108,7 +108,7 @@ ok "killed in the middle of a create, the retry completes it"
 . tests/gluster/worker_copies.sh
 
 # ---- idle, and how many -----------------------------------------------------------------------
-workers_alive() { lab_pids "${LAB_BOXES[1]}" | while read -r p; do tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | grep -c 'qm-gluster --pool'; done | grep -c 1; }
+workers_alive() { pgrep -cf "^[^ ]*qm-gluster --pool .*$LOGS/"; }
 alive() { [ "$(workers_alive)" = "$1" ]; }
 (printf '%s\n' "create a pvc-idle 5" "create b pvc-idle 5" "sleep 12000") | driver 8 4000 >/dev/null &
 until_true 20 alive 2
