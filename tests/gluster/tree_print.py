@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 # Prints everything about a tree that a copy of it must have too, a line an entry.
-# tree_print.py DIRECTORY BRICK: what is in the files is read from the same tree on a brick, where holes cost nothing
+# tree_print.py DIRECTORY BRICK: what is in the files is read from the same tree on a brick, where holes cost nothing.
+# Of a file it prints the length and a digest.
 import errno, hashlib, os, stat, sys
 
 BLOCK = 1 << 16
@@ -55,6 +56,9 @@ def line(path):
     return " ".join(words)
 
 
+if os.path.isfile(top):
+    print(os.path.getsize(brick), content(brick))
+    sys.exit()
 print(line(top))
 for root, dirs, files in os.walk(top):
     dirs.sort()

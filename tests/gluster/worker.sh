@@ -85,11 +85,10 @@ is "$(ls "$(brick 1 a)/elsewhere" | wc -l)" 0 "nothing went through it"
 in_box 1 rm "$mnt/subvol/20/36"
 
 # ---- kill -9 in the middle, then again --------------------------------------------------------
+# by the log directory, which is this run's alone; fails where there was none
 kill_workers() {
-	local p
-	for p in $(lab_pids "${LAB_BOXES[1]}"); do
-		case $(cat "/proc/$p/cmdline" 2>/dev/null | tr '\0' ' ') in *qm-gluster\ --pool*) kill -9 "$p" ;; esac
-	done
+	local pids
+	pids=$(pgrep -f "^[^ ]*qm-gluster --pool .*$LOGS/") && kill -9 $pids
 }
 fail=0
 for i in 1 2 3 4 5 6; do
@@ -109,7 +108,7 @@ ok "killed in the middle of a create, the retry completes it"
 . tests/gluster/worker_copies.sh
 
 # ---- idle, and how many -----------------------------------------------------------------------
-workers_alive() { lab_pids "${LAB_BOXES[1]}" | while read -r p; do tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | grep -c 'qm-gluster --pool'; done | grep -c 1; }
+workers_alive() { pgrep -cf "^[^ ]*qm-gluster --pool .*$LOGS/"; }
 alive() { [ "$(workers_alive)" = "$1" ]; }
 (printf '%s\n' "create a pvc-idle 5" "create b pvc-idle 5" "sleep 12000") | driver 8 4000 >/dev/null &
 until_true 20 alive 2
