@@ -159,8 +159,7 @@ int staged_record(struct csi_node *n, const char *id, const char *staging, json_
 	return 0;
 }
 
-/* Records that may be of the volume, without holding all that there are at a time. */
-static int find_candidates(struct csi_node *n, const char *id, json_t **ret, struct error *err)
+int staged_candidates(struct csi_node *n, const char *id, json_t **ret, struct error *err)
 {
 	cleanup_json json_t *records = NULL;
 	struct handle h;
@@ -200,7 +199,7 @@ int staged_at(struct csi_node *n, const char *id, const char *path, struct stage
 	json_t *record;
 	size_t i;
 	int mounted = bind_find(path, &e, err);
-	int r = mounted < 0 ? mounted : find_candidates(n, id, &records, err);
+	int r = mounted < 0 ? mounted : staged_candidates(n, id, &records, err);
 
 	json_array_foreach (records, i, record)
 		if (r == 0 && record_is_of(record, id))

@@ -190,6 +190,7 @@ echo "# the client dies"
 kill -9 $(pgrep -f "^glusterfs .*$dir/node-state/hostvol/mnt/")
 check "its users get errors" wait_for 5 bash -c "! ls $K/pods/d1"
 check "stats say so" refuses . stats d d1
+check "and its health" bash -c "$CALL $sock Node.NodeGetVolumeHealth '{\"volume_id\":\"$(vid d)\"}' | grep -q NotConnected"
 check "publish makes it work again" publish d d1
 check "is read" grep -q . "$K/pods/d1/count"
 check "stands there once" once "$K/pods/d1"
