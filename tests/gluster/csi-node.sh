@@ -37,6 +37,8 @@ start() { # start [NAME]: a node service of its own state
 	wait_for 5 "$CALL" "$dir/$name.sock" Identity.Probe
 }
 
+gone() { ! kill -0 "$1" 2> /dev/null; }
+
 # request KIND NAME: the volume's part; the service's words come on standard error
 context() { printf '{"driverVolumeType":"GLUSTERFS","export":"%s:/%s","name":"%s","volumeId":"%s","storage.kubernetes.io/csiProvisionerIdentity":"x"}' $node $id "$1" "$2"; }
 mount_cap='{"mount":{"fs_type":"","mount_flags":["noatime"]},"access_mode":{"mode":1}}'
@@ -131,6 +133,7 @@ check "stage formats it" stage f
 check "it is ext4" grep -q " $K/plugins/stage-f .* ext4 " /proc/self/mountinfo
 check "stage again" stage f
 check "one loop device" [ "$(loops)" = 1 ]
+check "without a second cache" [ "$(cat /sys/block/"$(losetup -a | grep -F "vol-$id-f" | sed 's|/dev/\([^:]*\):.*|\1|')"/loop/dio)" = 1 ]
 check "publish" publish f f1
 check "is written" bash -c "echo data > $K/pods/f1/file && sync $K/pods/f1/file"
 check "its usage" [ "$(total f f1)" -gt 40000000 ]
@@ -174,6 +177,7 @@ writer "$K/pods/d1" & others+=" $!"; w1=$!
 writer "$K/pods/f1" & others+=" $!"; w2=$!
 for i in 1 2 3 4 5; do
 	kill -9 $service
+	wait_for 5 gone $service # it runs once, by a lock
 	start > /dev/null || break
 	publish d "again$i" > /dev/null 2>> "$dir/again" && unpublish d "again$i" > /dev/null 2>> "$dir/again" || break
 	i=done
