@@ -4,6 +4,8 @@
 # and block devices staged, published, grown; the service killed under I/O, its client killed, two
 # writers, symbolic links put where targets belong. Then the same socket in local mode. Prints TAP.
 set -u
+# in a mount namespace of its own: those of others that are made meanwhile would copy our mounts, and keep them
+[ -n "${QM_CSI_NODE_NS:-}" ] || QM_CSI_NODE_NS=1 exec unshare --mount --propagation private "$0" "$@"
 here=$(dirname "$(realpath "$0")")
 . "$here/../lib/tap.sh"
 . "$here/one_node.sh"
