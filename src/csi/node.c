@@ -44,6 +44,7 @@ static int get_capabilities(struct grpc_call *call, const void *request, void *r
 		CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__GET_VOLUME_STATS,
 		CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__EXPAND_VOLUME,
 		CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__SINGLE_NODE_MULTI_WRITER,
+		CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__GET_VOLUME_HEALTH,
 	};
 	Csi__V1__NodeGetCapabilitiesResponse *r = reply;
 
@@ -70,6 +71,7 @@ static const struct grpc_method methods[] = {
 	{ "NodeUnpublishVolume", node_unpublish },
 	{ "NodeGetVolumeStats", node_stats },
 	{ "NodeExpandVolume", node_expand },
+	{ "NodeGetVolumeHealth", node_health },
 	{ 0 },
 };
 

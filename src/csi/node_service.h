@@ -62,6 +62,8 @@ bool staged_is(const struct staged *s, const struct mount_entry *e);
 /* The record of the volume at the staging path: 1, or 0 where there is none. New reference. */
 int staged_record(struct csi_node *n, const char *id, const char *staging, json_t **ret,
 		  struct error *err);
+/* Records that may be of the volume (record_is_of), without holding all others. New reference. */
+int staged_candidates(struct csi_node *n, const char *id, json_t **ret, struct error *err);
 /*
  * The volume that is shown at path, a target or its staging path; -ENOENT where that is not
  * the volume with that id.
@@ -92,4 +94,5 @@ int node_unstage(struct grpc_call *call, const void *request, void *reply, struc
 int node_publish(struct grpc_call *call, const void *request, void *reply, struct error *err);
 int node_unpublish(struct grpc_call *call, const void *request, void *reply, struct error *err);
 int node_stats(struct grpc_call *call, const void *request, void *reply, struct error *err);
+int node_health(struct grpc_call *call, const void *request, void *reply, struct error *err);
 int node_expand(struct grpc_call *call, const void *request, void *reply, struct error *err);

@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "csi/handle.h"
 #include "csi/node_service.h"
 
 #include <errno.h>
@@ -158,6 +159,23 @@ int staged_record(struct csi_node *n, const char *id, const char *staging, json_
 	return 0;
 }
 
+int staged_candidates(struct csi_node *n, const char *id, json_t **ret, struct error *err)
+{
+	cleanup_json json_t *records = NULL;
+	struct handle h;
+	bool ours = handle_parse(id, &h, NULL) == 0;
+	int r = records_find(n->h, id, NULL, &records, err);
+
+	if (r == 0 && !json_array_size(records)) {
+		json_decref(TAKE_PTR(records));
+		/* one with a "volumeId" of its own in its context */
+		r = records_find(n->h, ours ? h.name : NULL, NULL, &records, err);
+	}
+	if (r == 0)
+		*ret = TAKE_PTR(records);
+	return r;
+}
+
 static int look_at(json_t *record, const char *path, const struct mount_entry *e, bool mounted,
 		   struct staged *ret, struct error *err)
 {
@@ -181,7 +199,7 @@ int staged_at(struct csi_node *n, const char *id, const char *path, struct stage
 	json_t *record;
 	size_t i;
 	int mounted = bind_find(path, &e, err);
-	int r = mounted < 0 ? mounted : records_find(n->h, NULL, NULL, &records, err);
+	int r = mounted < 0 ? mounted : staged_candidates(n, id, &records, err);
 
 	json_array_foreach (records, i, record)
 		if (r == 0 && record_is_of(record, id))

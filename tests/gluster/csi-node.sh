@@ -4,6 +4,8 @@
 # and block devices staged, published, grown; the service killed under I/O, its client killed, two
 # writers, symbolic links put where targets belong. Then the same socket in local mode. Prints TAP.
 set -u
+# in a mount namespace of its own: those of others that are made meanwhile would copy our mounts, and keep them
+[ -n "${QM_CSI_NODE_NS:-}" ] || QM_CSI_NODE_NS=1 exec unshare --mount --propagation private "$0" "$@"
 here=$(dirname "$(realpath "$0")")
 . "$here/../lib/tap.sh"
 . "$here/one_node.sh"
@@ -36,6 +38,8 @@ start() { # start [NAME]: a node service of its own state
 	disown $service
 	wait_for 5 "$CALL" "$dir/$name.sock" Identity.Probe
 }
+
+gone() { ! kill -0 "$1" 2> /dev/null; }
 
 # request KIND NAME: the volume's part; the service's words come on standard error
 context() { printf '{"driverVolumeType":"GLUSTERFS","export":"%s:/%s","name":"%s","volumeId":"%s","storage.kubernetes.io/csiProvisionerIdentity":"x"}' $node $id "$1" "$2"; }
@@ -131,6 +135,7 @@ check "stage formats it" stage f
 check "it is ext4" grep -q " $K/plugins/stage-f .* ext4 " /proc/self/mountinfo
 check "stage again" stage f
 check "one loop device" [ "$(loops)" = 1 ]
+check "without a second cache" [ "$(cat /sys/block/"$(losetup -a | grep -F "vol-$id-f" | sed 's|/dev/\([^:]*\):.*|\1|')"/loop/dio)" = 1 ]
 check "publish" publish f f1
 check "is written" bash -c "echo data > $K/pods/f1/file && sync $K/pods/f1/file"
 check "its usage" [ "$(total f f1)" -gt 40000000 ]
@@ -174,6 +179,7 @@ writer "$K/pods/d1" & others+=" $!"; w1=$!
 writer "$K/pods/f1" & others+=" $!"; w2=$!
 for i in 1 2 3 4 5; do
 	kill -9 $service
+	wait_for 5 gone $service # it runs once, by a lock
 	start > /dev/null || break
 	publish d "again$i" > /dev/null 2>> "$dir/again" && unpublish d "again$i" > /dev/null 2>> "$dir/again" || break
 	i=done
@@ -190,6 +196,7 @@ echo "# the client dies"
 kill -9 $(pgrep -f "^glusterfs .*$dir/node-state/hostvol/mnt/")
 check "its users get errors" wait_for 5 bash -c "! ls $K/pods/d1"
 check "stats say so" refuses . stats d d1
+check "and its health" bash -c "$CALL $sock Node.NodeGetVolumeHealth '{\"volume_id\":\"$(vid d)\"}' | grep -q NotConnected"
 check "publish makes it work again" publish d d1
 check "is read" grep -q . "$K/pods/d1/count"
 check "stands there once" once "$K/pods/d1"

@@ -149,6 +149,24 @@ static enum grpc_code expand(const char *id, const char *path)
 	return call("NodeExpandVolume", &q, NULL);
 }
 
+/* How many problems it has; -1: the call failed, with *ret_code. */
+static int health(const char *id, const char *path, enum grpc_code *ret_code)
+{
+	Csi__V1__NodeGetVolumeHealthRequest q = CSI__V1__NODE_GET_VOLUME_HEALTH_REQUEST__INIT;
+	Csi__V1__NodeGetVolumeHealthResponse *a = NULL;
+	int n;
+
+	q.volume_id = (char *)id;
+	q.volume_publish_path = (char *)path;
+	*ret_code = call("NodeGetVolumeHealth", &q, (void **)&a);
+	if (*ret_code != GRPC_OK)
+		return -1;
+	assert_string_equal(a->volume_health->volume_id, id);
+	n = (int)a->volume_health->n_health_statuses;
+	protobuf_c_message_free_unpacked(&a->base, NULL);
+	return n;
+}
+
 /* ---- tests ------------------------------------------------------------------------------------ */
 
 static void test_info(void **state)
@@ -162,7 +180,7 @@ static void test_info(void **state)
 	assert_string_equal(info->node_id, "tester");
 	assert_int_equal(info->max_volumes_per_node, 7);
 	assert_int_equal(call("NodeGetCapabilities", &c, (void **)&caps), GRPC_OK);
-	assert_int_equal(caps->n_capabilities, 4);
+	assert_int_equal(caps->n_capabilities, 5);
 	protobuf_c_message_free_unpacked(&info->base, NULL);
 	protobuf_c_message_free_unpacked(&caps->base, NULL);
 }
@@ -235,6 +253,7 @@ static void test_directory(void **state)
 	Csi__V1__NodeStageVolumeRequest q = stage_request(ID);
 	Csi__V1__NodePublishVolumeRequest p = publish_request(ID, "target");
 	Csi__V1__NodeGetVolumeStatsResponse *usage = NULL;
+	enum grpc_code code;
 	struct stat st;
 
 	if (!can_mount)
@@ -251,6 +270,14 @@ static void test_directory(void **state)
 	assert_int_equal(stats(ID, in_dir("stage"), NULL), GRPC_OK);
 	assert_int_equal(stats("v1.pool.d.other", in_dir("target"), NULL), GRPC_NOT_FOUND);
 	assert_int_equal(expand(ID, in_dir("target")), GRPC_OK);
+	assert_int_equal(health("", "", &code), -1);
+	assert_int_equal(code, GRPC_INVALID_ARGUMENT);
+	assert_int_equal(health("v1.pool.d.other", "", &code), -1);
+	assert_int_equal(code, GRPC_NOT_FOUND);
+	assert_int_equal(health(ID, in_dir("target"), &code), 0);
+	assert_int_equal(rename(in_dir("data"), in_dir("away")), 0);
+	assert_int_equal(health(ID, in_dir("target"), &code), 1);
+	assert_int_equal(rename(in_dir("away"), in_dir("data")), 0);
 	p.readonly = true;
 	assert_int_equal(call("NodePublishVolume", &p, NULL), GRPC_ALREADY_EXISTS);
 	for (int i = 0; i < 2; i++)

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a volume that is staged here can be used: what hostvol, its device and its targets say. */
+#include "base/mem.h"
+#include "csi/node_service.h"
+
+#include <errno.h>
+
+#define PROBLEMS_MAX 3
+
+static void add_problem(struct grpc_call *call, Csi__V1__VolumeHealth *health, const char *reason,
+			const char *message)
+{
+	Csi__V1__VolumeHealth__VolumeHealthEntry *e =
+		grpc_call_message(call, &csi__v1__volume_health__volume_health_entry__descriptor);
+
+	e->status = CSI__V1__VOLUME_HEALTH_ERROR_TYPE__INACCESSIBLE;
+	e->reason = grpc_call_strdup(call, reason);
+	e->message = grpc_call_strdup(call, message);
+	health->health_statuses[health->n_health_statuses++] = e;
+}
+
+/* hostvol asks the storage, with a deadline. */
+static int ask_hostvol(struct grpc_call *call, struct csi_node *n, const json_t *record,
+		       Csi__V1__VolumeHealth *health, struct error *err)
+{
+	cleanup_free char *text = NULL;
+	cleanup_json json_t *list = NULL;
+	struct hostvol_error failed = { 0 };
+	json_t *one;
+	size_t i;
+	int r = hostvol_list_json(n->h, jstr(record, "volumeId"), &text, &failed);
+
+	if (r < 0)
+		return from_hostvol(r, &failed, err);
+	r = json_parse(text, strlen(text), &list, err);
+	json_array_foreach (list, i, one)
+		if (streq(jstr(one, "consumer"), jstr(record, "consumer")) &&
+		    !streq(jstr(one, "health"), "ok"))
+			add_problem(call, health, "NotConnected", jstr(one, "health"));
+	return r;
+}
+
+static int ask_target(struct grpc_call *call, const struct csi_node *n, const char *path,
+		      Csi__V1__VolumeHealth *health, struct error *err)
+{
+	cleanup_free char *target = NULL, *message = NULL;
+	int r = *path ? path_of(n, "volume_publish_path", path, &target, err) : 0;
+
+	if (r < 0 || !target)
+		return r;
+	r = bind_probe(target, STEP_MS);
+	if (r < 0) {
+		message = xasprintf("%s does not answer: %s", target, strerror(-r));
+		add_problem(call, health, "MountLost", message);
+	}
+	return 0;
+}
+
+static int look(struct grpc_call *call, struct csi_node *n, json_t *record, const char *path,
+		Csi__V1__VolumeHealth *health, struct error *err)
+{
+	cleanup_with(staged_done) struct staged s = { 0 };
+	int r = ask_hostvol(call, n, record, health, err);
+
+	if (r == 0)
+		r = staged_look(record, &s, err);
+	if (r == 0 && staged_loop(&s) == LOOP_LOST)
+		add_problem(call, health, "DeviceLost",
+			    "the client behind the volume's device died: restart its pods");
+	return r < 0 ? r : ask_target(call, n, path, health, err);
+}
+
+int node_health(struct grpc_call *call, const void *request, void *reply, struct error *err)
+{
+	const Csi__V1__NodeGetVolumeHealthRequest *q = request;
+	struct csi_node *n = grpc_call_userdata(call);
+	Csi__V1__NodeGetVolumeHealthResponse *a = reply;
+	Csi__V1__VolumeHealth *health =
+		grpc_call_message(call, &csi__v1__volume_health__descriptor);
+	cleanup_json json_t *records = NULL;
+	cleanup_free char *staging = NULL;
+	json_t *record = NULL, *one;
+	size_t i;
+	int r = check_volume_id(q->volume_id, false, err);
+
+	if (r == 0 && *q->staging_target_path)
+		r = path_of(n, "staging_target_path", q->staging_target_path, &staging, err);
+	if (r == 0)
+		r = staged_candidates(n, q->volume_id, &records, err);
+	if (r < 0)
+		return r;
+	json_array_foreach (records, i, one)
+		if (!record && record_is_of(one, q->volume_id) &&
+		    (!staging || streq(jstr(one, "consumer"), staging)))
+			record = one;
+	if (!record)
+		return error_set(err, ENOENT, "volume %s is not staged here", q->volume_id);
+	health->volume_id = q->volume_id;
+	health->health_statuses =
+		grpc_call_alloc(call, PROBLEMS_MAX * sizeof(*health->health_statuses));
+	a->volume_health = health;
+	return look(call, n, record, q->volume_publish_path, health, err);
+}
