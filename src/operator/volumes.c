@@ -11,6 +11,8 @@
 /* Another thread reads the ledger for us: it takes a few lists. */
 #define LEDGER_TRIES 250
 #define LEDGER_PAUSE_MS 20
+#define TRIES 5
+#define AGAIN_MS 2000
 
 /* ---- a call ------------------------------------------------------------------------------------ */
 
@@ -26,6 +28,19 @@ static int load_ledger(struct job *j, int64_t epoch)
 	}
 	return error_set(&j->r.error, EAGAIN,
 			 "what is promised of the pools is still being read; try again");
+}
+
+bool job_again(struct job *j, int rc)
+{
+	const struct timespec pause = { 0, (10L << j->tries) * 1000000L };
+
+	if ((rc != -ESTALE && rc != -EAGAIN) || j->tries >= TRIES ||
+	    clock_mono_ms(j->r.clock) - j->begun_ms > AGAIN_MS)
+		return false;
+	j->tries++;
+	nanosleep(&pause, NULL);
+	j->r.error = ERROR_INIT;
+	return true;
 }
 
 int job_end(const struct job *j, int rc, struct error *err)
@@ -52,6 +67,7 @@ int job_begin(struct volumes *v, struct job *ret, struct error *err)
 	int64_t epoch = 0;
 
 	*ret = (struct job){ .r = o->r, .op = o->r.app };
+	ret->begun_ms = clock_mono_ms(ret->r.clock);
 	int rc = check_leads(ret->op, &epoch, &ret->r.error);
 	if (rc == 0)
 		rc = load_ledger(ret, epoch);
@@ -251,28 +267,37 @@ static int grow(struct job *j, const json_t *pv, const struct handle *id, int64_
 	return rc;
 }
 
+static int expand_once(struct job *j, const struct handle *id, int64_t bytes, int64_t limit,
+		       int64_t *ret_bytes)
+{
+	cleanup_json json_t *pv = NULL;
+	int64_t size = 0;
+	int rc = job_volume(j, id, &pv);
+	if (rc == 0)
+		rc = may_grow(j, pv);
+	if (rc == 0 && limit && pv_bytes(pv) > limit)
+		rc = error_set(&j->r.error, ERANGE,
+			       "the volume %s has %lld bytes already, and does not get smaller",
+			       object_name(pv), (long long)pv_bytes(pv));
+	if (rc == 0)
+		rc = volume_size(id->kind, bytes, limit, pv_bytes(pv), &size, &j->r.error);
+	if (rc == 0 && size > pv_bytes(pv))
+		rc = grow(j, pv, id, size);
+	if (rc == 0)
+		*ret_bytes = size > pv_bytes(pv) ? size : pv_bytes(pv);
+	return rc;
+}
+
 static int volumes_expand(struct volumes *v, const struct handle *id, int64_t bytes, int64_t limit,
 			  int64_t *ret_bytes, struct error *err)
 {
 	struct job j;
-	cleanup_json json_t *pv = NULL;
-	int64_t size = 0;
 	int rc = job_begin(v, &j, err);
 	if (rc < 0)
 		return rc;
-	rc = job_volume(&j, id, &pv);
-	if (rc == 0)
-		rc = may_grow(&j, pv);
-	if (rc == 0 && limit && pv_bytes(pv) > limit)
-		rc = error_set(&j.r.error, ERANGE,
-			       "the volume %s has %lld bytes already, and does not get smaller",
-			       object_name(pv), (long long)pv_bytes(pv));
-	if (rc == 0)
-		rc = volume_size(id->kind, bytes, limit, pv_bytes(pv), &size, &j.r.error);
-	if (rc == 0 && size > pv_bytes(pv))
-		rc = grow(&j, pv, id, size);
-	if (rc == 0)
-		*ret_bytes = size > pv_bytes(pv) ? size : pv_bytes(pv);
+	do
+		rc = expand_once(&j, id, bytes, limit, ret_bytes);
+	while (job_again(&j, rc));
 	return job_end(&j, rc, err);
 }
 

@@ -14,10 +14,18 @@ struct operator_volumes {
 struct job {
 	struct reconcile r;
 	struct operator* op;
+	int64_t begun_ms; /* monotonic */
+	int tries;
 };
 
 /* Whether we lead, and know what is promised; -EAGAIN if not. */
 int job_begin(struct volumes *v, struct job *ret, struct error *err);
+/*
+ * Whether the work is to be done once more, after a pause: an object or a file of the pool changed under our
+ * hands (whoever keeps phases writes to records too, a copy that goes on to its own), or something did not answer
+ * for a moment. A few times, and not for long: who calls asks again too.
+ */
+bool job_again(struct job *j, int rc);
 /* As it was returned, the sentence copied. */
 int job_end(const struct job *j, int rc, struct error *err);
 

@@ -218,8 +218,9 @@ int volumes_remove(struct volumes *v, const struct handle *id, struct error *err
 	int rc = job_begin(v, &j, err);
 	if (rc < 0)
 		return rc;
-	for (int i = 0; i < TRIES && (i == 0 || rc == -ESTALE); i++)
+	do
 		rc = remove_once(&j, id);
+	while (job_again(&j, rc));
 	if (rc == 0)
 		system_soon(&j.r);
 	return job_end(&j, rc, err);
@@ -352,7 +353,8 @@ int volumes_create(struct volumes *v, const struct volume_request *q, struct vol
 	int rc = job_begin(v, &j, err);
 	if (rc < 0)
 		return rc;
-	for (int i = 0; i < TRIES && (i == 0 || rc == -ESTALE); i++)
+	do
 		rc = create_once(&j, q, ret);
+	while (job_again(&j, rc));
 	return job_end(&j, rc, err);
 }

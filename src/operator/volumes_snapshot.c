@@ -38,7 +38,11 @@ static int ask(struct job *j, const json_t *pool, const char *name, json_t **ret
 	struct pool_access access;
 
 	pool_access(pool, &access);
-	return w->ops->find(w, &access.pool, &snapshot, ret, &j->r.error);
+	int rc;
+	do
+		rc = w->ops->find(w, &access.pool, &snapshot, ret, &j->r.error);
+	while (job_again(j, rc));
+	return rc;
 }
 
 int volumes_snapshot_source(struct job *j, const json_t *pool, const char *name,
@@ -95,27 +99,34 @@ static int made_before(struct job *j, const json_t *pool, const struct handle *s
 	return info_of(object_name(pool), said, ret);
 }
 
+static int snapshot_once(struct job *j, const char *name, const struct handle *source,
+			 struct snapshot_info *ret)
+{
+	cleanup_json json_t *pv = NULL, *pool = NULL;
+	int rc = job_pool(j, source->pool, &pool);
+	if (rc < 0)
+		return rc;
+	rc = job_volume(j, source, &pv);
+	if (rc == -ENOENT)
+		return made_before(j, pool, source, name, ret);
+	if (rc == 0 && (!record_is_made(pv) || record_goes(pv)))
+		return error_set(&j->r.error, EINPROGRESS, "the volume %s is %s", source->name,
+				 record_goes(pv) ? "being removed" : "not made yet");
+	return rc < 0 ? rc : copy(j, pool, source, name, ret);
+}
+
 int volumes_snapshot(struct volumes *v, const char *name, const struct handle *source,
 		     struct snapshot_info *ret, struct error *err)
 {
 	struct job j;
 	char own[CSI_NAME_MAX];
-	cleanup_json json_t *pv = NULL, *pool = NULL;
 	int rc = job_begin(v, &j, err);
 	if (rc < 0)
 		return rc;
 	csi_volume_name(name, own);
-	rc = job_pool(&j, source->pool, &pool);
-	if (rc == 0) {
-		rc = job_volume(&j, source, &pv);
-		if (rc == -ENOENT)
-			rc = made_before(&j, pool, source, own, ret);
-		else if (rc == 0 && (!record_is_made(pv) || record_goes(pv)))
-			rc = error_set(&j.r.error, EINPROGRESS, "the volume %s is %s", source->name,
-				       record_goes(pv) ? "being removed" : "not made yet");
-		else if (rc == 0)
-			rc = copy(&j, pool, source, own, ret);
-	}
+	do
+		rc = snapshot_once(&j, own, source, ret);
+	while (job_again(&j, rc));
 	return job_end(&j, rc, err);
 }
 
@@ -130,8 +141,10 @@ int volumes_snapshot_remove(struct volumes *v, const struct handle *id, struct e
 	rc = job_pool(&j, id->pool, &pool);
 	if (rc == 0) {
 		pool_access(pool, &access);
-		rc = j.op->workers->ops->snapshot_remove(j.op->workers, &access.pool, id->name,
-							 &j.r.error);
+		do
+			rc = j.op->workers->ops->snapshot_remove(j.op->workers, &access.pool,
+								 id->name, &j.r.error);
+		while (job_again(&j, rc));
 	} else if (rc == -ENOENT) {
 		rc = 0; /* the pool took it along */
 	}
@@ -172,7 +185,10 @@ static int list_pool(struct job *j, const json_t *pool, const char *source, cons
 	size_t i, first = list->count;
 
 	pool_access(pool, &access);
-	int rc = w->ops->snapshots(w, &access.pool, &all, &j->r.error);
+	int rc;
+	do
+		rc = w->ops->snapshots(w, &access.pool, &all, &j->r.error);
+	while (job_again(j, rc));
 	if (rc < 0)
 		return rc;
 	list->items = xrealloc(list->items,

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The CSI controller on a real pool, beyond what csi-sanity asks: crowds of calls, the operator killed while it works,
 # data through snapshots and clones, what belongs to claims, who may call. Needs root.
+# timeout: 900
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 . tests/lib/tap.sh
@@ -41,7 +42,8 @@ again() {
 records() { quartermaster get pv -o json | jq -r '.items[].metadata.name | select(startswith("csi-"))'; }
 count() { [ "$(records | wc -l)" = "$1" ] || { records; return 1; }; }
 operator_pid() { pgrep -f "^[^ ]*quartermaster operator .*$QM_STATE_DIR/" | head -n 1; }
-kill_operator() { wait_for 10 operator_pid && kill -9 "$(operator_pid)"; }
+kill_once() { local p; p=$(operator_pid) && kill -9 "$p"; }
+kill_operator() { wait_for 10 kill_once; } # it may just be starting again
 
 # publish ID NAME: mounted on $dir/mnt/NAME by the node service
 publish() {

@@ -43,7 +43,7 @@ check "both services answer" wait_for 10 test -S "$QM_RUN_DIR/csi.sock" -a -S "$
 # specs REPORT STATES: the names of those in one of these states, with the first line of why
 specs() {
 	jq -r --arg states "$2" '.[0].SpecReports[] | select(.LeafNodeType == "It" and (.State | IN($states | split(" ")[])))
-		| (.ContainerHierarchyTexts + [.LeafNodeText] | join(" ")) + (if .Failure.Message then " | " + (.Failure.Message | split("\n")[0:4] | join(" ")) else "" end)' "$1"
+		| (.ContainerHierarchyTexts + [.LeafNodeText] | join(" ")) + (if .Failure.Message then " | " + (.Failure.Message | split("\n")[0:12] | join(" ") | .[0:900]) else "" end)' "$1"
 }
 all_pass() { ! specs "$1" "failed panicked timedout interrupted aborted" | grep .; }
 enough() { local n; n=$(specs "$1" passed | wc -l); echo "$n specs passed"; [ "$n" -ge "$specs_least" ]; }

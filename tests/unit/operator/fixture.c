@@ -24,15 +24,18 @@ static void must(int rc, const struct error *err)
 static int fault(struct fixture *f)
 {
 	f->now_ms += f->write_ms;
+	if (f->dead)
+		return -1;
 	if (++f->writes != f->fail_at)
 		return 0;
 	f->failed = true;
+	f->dead = f->dies;
 	return f->fail_after ? 1 : -1;
 }
 
-static int lost(struct error *err)
+static int lost(const struct fixture *f, struct error *err)
 {
-	return error_set(err, EAGAIN, "the connection was lost");
+	return error_set(err, f->dead ? ETIMEDOUT : EAGAIN, "the connection was lost");
 }
 
 static bool is_refused(struct fixture *f, const char *name)
@@ -49,9 +52,9 @@ static int refuse(struct error *err)
 	do {                                                                                       \
 		int fault_ = fault(f);                                                             \
 		if (fault_ < 0)                                                                    \
-			return lost(err);                                                          \
+			return lost(f, err);                                                       \
 		int rc_ = (call);                                                                  \
-		return fault_ ? lost(err) : rc_;                                                   \
+		return fault_ ? lost(f, err) : rc_;                                                \
 	} while (0)
 
 static int f_get(struct kube *k, const struct kind *kind, const char *ns, const char *name,
@@ -185,7 +188,7 @@ static int worker_fault(struct fixture *f, struct error *err)
 {
 	if (f->worker_rc < 0)
 		return error_set(err, -f->worker_rc, "the pool does not answer");
-	return fault(f) < 0 ? lost(err) : 0;
+	return fault(f) < 0 ? lost(f, err) : 0;
 }
 
 /* Directories stand under their names, others with the letter of their kind before it. */
@@ -545,6 +548,7 @@ void fixture_restart(struct fixture *f)
 	operator_done(&f->op);
 	operator_init(&f->op);
 	f->epoch++;
+	f->dead = false;
 }
 
 /* ---- making it ------------------------------------------------------------------------------------ */

@@ -31,6 +31,7 @@ struct fixture {
 	int fail_at, writes; /* the write that fails, counted from 1; 0: none */
 	bool fail_after;
 	bool failed;
+	bool dies, dead; /* after the failed write nothing more is written, until it starts again */
 	int64_t write_ms; /* what a write takes */
 	int node_lists; /* of all StorageNodes, from the API itself */
 	json_t *stale_nodes; /* array: what the cache has of them; NULL: what the API has */

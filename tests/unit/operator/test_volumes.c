@@ -329,7 +329,7 @@ static void given_up(void **state)
 
 	q.name = "u";
 	f->worker_rc = -EOPNOTSUPP; /* for good: what was begun is undone as soon as that can be */
-	assert_int_equal(v->ops->create(v, &q, &info, NULL), -EAGAIN);
+	assert_int_equal(v->ops->create(v, &q, &info, NULL), -EOPNOTSUPP);
 	f->worker_rc = 0;
 	settle(f);
 	assert_int_equal(count(f, &KIND_PV), 1);
@@ -386,6 +386,7 @@ static void any_write_may_fail(void **state)
 			struct fixture *f = fixture_online();
 			f->writes = 0;
 			f->fail_at = n;
+			f->dies = true;
 			f->fail_after = way & 1;
 			life(f, way & 2);
 			bool reached = f->fail_at == 0 || f->failed;
