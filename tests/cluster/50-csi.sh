@@ -7,7 +7,10 @@
 . tests/cluster/store.sh
 
 # Applications let go of their volumes while there is somebody to take them away.
-own_cleanup() { kubectl -n apps delete deployment,statefulset,pod --all --timeout=60s; }
+own_cleanup() {
+	kubectl -n apps delete deployment,statefulset,pod --all --timeout=60s
+	kubectl -n apps delete pvc --all --timeout=60s
+}
 
 check "images are built and imported" images
 check "a deployment is installed, and ONLINE" install
