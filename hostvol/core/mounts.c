@@ -214,7 +214,7 @@ int mount_run_helper(const struct call *c, struct attachment *a, const char *pac
 		return r;
 	timed.timeout_ms = r;
 	r = c->host->run(c->host, &timed, &result);
-	if (r == -ENOENT)
+	if (r == -ENOENT && !result.err[0])
 		return error_set(err, ENOENT, "cannot mount %s: %s is not installed (%s)", source,
 				 program, package);
 	if (r < 0)

@@ -117,7 +117,7 @@ static int gluster_mount(const struct call *c, struct attachment *a, struct erro
 		c->host,
 		&(struct host_command){ .argv = (const char *const *)args.items, .timeout_ms = r },
 		&result);
-	if (r == -ENOENT)
+	if (r == -ENOENT && !result.err[0])
 		return error_set(err, ENOENT,
 				 "cannot mount %s: the program glusterfs is not installed "
 				 "(package glusterfs-client)",

@@ -53,7 +53,7 @@ static int try_version(const struct call *c, struct attachment *a, const char *v
 								"-o", options, NULL },
 				 .timeout_ms = r },
 			 &result);
-	if (r == -ENOENT)
+	if (r == -ENOENT && !result.err[0])
 		return error_set(err, ENOENT,
 				 "cannot mount %s: mount.nfs is not installed (package "
 				 "nfs-common)",

@@ -94,7 +94,11 @@ static int explain(const char *program, int rc, const struct error *why, struct 
 			 protocol);
 		return -EAGAIN;
 	}
-	if (rc != -ENOENT && rc != -ETIMEDOUT)
+	if (rc == -ENOENT)
+		snprintf(ret->err, sizeof(ret->err),
+			 "the image of the %s client on this node has no program %s", protocol,
+			 program);
+	else if (rc != -ETIMEDOUT)
 		snprintf(ret->err, sizeof(ret->err), "the %s client on this node: %.400s", protocol,
 			 why->message);
 	return rc;

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 
+#define MOMENT_MS 100 /* the longest pause; 20, 40, 80 before it */
+
 static Csi__V1__Snapshot *message_of(struct grpc_call *call, const struct snapshot_info *s)
 {
 	Csi__V1__Snapshot *m = MESSAGE(call, snapshot);
@@ -28,6 +30,26 @@ static int check_parameters(const Csi__V1__CreateSnapshotRequest *q, struct erro
 					 "snapshots have no parameter \"%.64s\"; leave it out",
 					 q->parameters[i]->key);
 	return 0;
+}
+
+/*
+ * A small one is ready in a moment: worth waiting for, since who asked comes again only after seconds.
+ * One that takes longer is answered as it is.
+ */
+static int take(struct grpc_call *call, const char *name, const struct handle *source,
+		struct snapshot_info *ret, struct error *err)
+{
+	struct volumes *v = controller_of(call)->volumes;
+	struct copy_wait wait = { 0 };
+
+	for (;;) {
+		int rc = v->ops->snapshot(v, name, source, ret, err);
+		if (rc < 0 || ret->ready || wait.pause_ms > MOMENT_MS)
+			return rc;
+		if (controller_wait(call, &wait, name, NULL) < 0)
+			return 0;
+		snapshot_info_done(ret);
+	}
 }
 
 int controller_create_snapshot(struct grpc_call *call, const void *request, void *reply,
@@ -56,7 +78,7 @@ int controller_create_snapshot(struct grpc_call *call, const void *request, void
 	rc = controller_begin(c, held, err);
 	if (rc < 0)
 		return rc;
-	rc = c->volumes->ops->snapshot(c->volumes, q->name, &source, &s, err);
+	rc = take(call, q->name, &source, &s, err);
 	controller_end(c, held);
 	if (rc == 0)
 		r->snapshot = message_of(call, &s);

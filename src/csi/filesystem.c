@@ -14,7 +14,9 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <time.h>
 
+#define TRIES 20
 #define PROBE_MS 20000
 #define MOUNT_MS 60000
 #define FORMAT_MS 120000
@@ -130,6 +132,15 @@ int filesystem_probe(const char *device, char ret[static FS_NAME_MAX], struct er
 
 /* ---- programs --------------------------------------------------------------------------------- */
 
+/*
+ * Who looks for a free loop device claims ours for a moment, before he is told that it is taken; no
+ * event says when that is over.
+ */
+static void pause_shortly(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 100 * 1000 * 1000 }, NULL);
+}
+
 static int run(const char *const *argv, int timeout_ms, struct error *err)
 {
 	return spawn_check(&(struct spawn){ .argv = argv, .timeout_ms = timeout_ms }, NULL, err);
@@ -145,11 +156,19 @@ int filesystem_make(const char *device, const char *type, struct error *err)
 			      device,	   NULL };
 	const char *xfs[] = { "mkfs.xfs", "-q", "-K", device, NULL };
 
-	if (streq(type, "ext4") || streq(type, "ext3"))
-		return run(ext, FORMAT_MS, err);
-	if (streq(type, "xfs"))
-		return run(xfs, FORMAT_MS, err);
-	return error_set(err, EINVAL, "%s is not made here: use ext4, ext3 or xfs", type);
+	const char *const *argv = streq(type, "ext4") || streq(type, "ext3") ? ext
+				  : streq(type, "xfs")			     ? xfs
+									     : NULL;
+	int r;
+
+	if (!argv)
+		return error_set(err, EINVAL, "%s is not made here: use ext4, ext3 or xfs", type);
+	r = run(argv, FORMAT_MS, err);
+	if (r == -EIO) {
+		pause_shortly();
+		r = run(argv, FORMAT_MS, err);
+	}
+	return r;
 }
 
 int filesystem_grow(const char *device, const char *type, const char *mount_point,
@@ -252,8 +271,13 @@ int filesystem_mount(const struct filesystem_mount *m, struct error *err)
 	struct mounting g = { .m = m, .answer = a };
 	int r = a ? spawn_call(do_mount, &g, MOUNT_MS, NULL) : -ENOMEM;
 
+	for (int i = 0; i < TRIES && r == -EBUSY; i++) {
+		pause_shortly();
+		r = spawn_call(do_mount, &g, MOUNT_MS, NULL);
+	}
 	if (r < 0 && a && a->text[0])
-		return error_set(err, -r, "cannot mount %s (%s): %s", m->device, m->type, a->text);
+		return error_set(err, -r, "cannot mount %s (%s): %.*s", m->device, m->type,
+				 (int)strcspn(a->text, "\n"), a->text);
 	return r < 0 ? error_errno(err, -r, "cannot mount %s (%s) on %s", m->device, m->type,
 				   m->target)
 		     : 0;

@@ -85,6 +85,7 @@ int64_t claim_bytes(const json_t *claim);
 int64_t pv_bytes(const json_t *pv);
 /* "namespace/name" of the volume's claimRef, NULL: none; caller frees. */
 char *pv_claim_key(const json_t *pv);
+/* What a volume that makes sense is in its pool. */
 enum volume_kind pv_kind(const json_t *pv);
 /* The ConnectionInfo of a volume, flat, as hostvol reads it. New reference. */
 json_t *pv_connection(enum volume_kind kind, const char *name, const json_t *pool);

@@ -88,12 +88,14 @@ static int remove_client(const struct csi_settings *s, struct kube *kube, size_t
 	return rc == -ENOENT ? 0 : rc;
 }
 
-int csi_ensure(const struct csi_settings *s, struct kube *kube, struct error *err)
+int csi_ensure(const struct csi_settings *s, struct kube *kube, bool tidy, struct error *err)
 {
 	int rc = ensure_driver(s, kube, err);
 
 	for (size_t i = 0; client_protocols[i].name && rc == 0; i++)
-		rc = csi_client_image(s, i) ? ensure_daemonset(s, kube, csi_client(s, i), err)
-					    : remove_client(s, kube, i, err);
+		if (csi_client_image(s, i))
+			rc = ensure_daemonset(s, kube, csi_client(s, i), err);
+		else if (tidy)
+			rc = remove_client(s, kube, i, err);
 	return rc == 0 ? ensure_daemonset(s, kube, csi_node(s), err) : rc;
 }

@@ -40,5 +40,8 @@ json_t *csi_driver(const struct csi_settings *s, int64_t now_ms);
 json_t *csi_node(const struct csi_settings *s);
 json_t *csi_client(const struct csi_settings *s, size_t protocol);
 
-/* Sees to it that it is so. 1: another deployment keeps it. */
-int csi_ensure(const struct csi_settings *s, struct kube *kube, struct error *err);
+/*
+ * Sees to it that it is so. tidy: clients that are no longer wanted go; once is enough, since what is
+ * wanted does not change in a life. 1: another deployment keeps it.
+ */
+int csi_ensure(const struct csi_settings *s, struct kube *kube, bool tidy, struct error *err);

@@ -19,6 +19,7 @@ struct pods {
 	char *certificate; /* owned: see workload.h */
 	/* monotonic, when these were last looked at; 0: never */
 	int64_t certs_ms, client_cert_ms, csi_ms;
+	bool csi_tidied; /* see csi_ensure */
 };
 
 static struct pods *pods(struct platform *p)
@@ -71,7 +72,9 @@ static void prepare_csi(struct pods *p)
 	}
 	p->csi_ms = now;
 	if (rc == 0)
-		rc = csi_ensure(&p->options.csi, p->options.kube, &err);
+		rc = csi_ensure(&p->options.csi, p->options.kube, !p->csi_tidied, &err);
+	if (rc == 0)
+		p->csi_tidied = true;
 	if (rc < 0)
 		log_warn("what brings volumes to machines is not up to date: %s",
 			 error_text(&err, rc));

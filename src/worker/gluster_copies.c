@@ -121,7 +121,11 @@ int copies_ask(enum volume_kind kind, const char *name, int64_t size, enum volum
 			add_job(&r);
 		pthread_mutex_unlock(&copies.lock);
 	}
-	rc = ret ? pool_fs_find(copies.p, kind, name, ret, err) : 0;
+	rc = kind == VOLUME_SNAPSHOT ? pool_fs_find(copies.p, kind, name, ret, err) : 0;
+	/* right after a crash bricks may still be at odds about the info file; -ENOENT would mean the source */
+	if (rc == -ENOENT)
+		return error_set(err, EAGAIN, "%s was not found again; it is to be asked for again",
+				 name);
 	return rc < 0 ? rc : under_way;
 }
 
@@ -171,7 +175,8 @@ static void *make_copies(void *arg)
 
 		job->rc = rc;
 		job->state = JOB_FAILED;
-		if (rc == 0 || atomic_load(&job->stop))
+		/* one whose info file has gone is nobody's: whoever asks again begins again */
+		if (rc == 0 || rc == -ECANCELED)
 			drop_job(find_job(job->request.kind, job->request.name));
 		count_open(-1);
 		pthread_cond_broadcast(&copies.ended);

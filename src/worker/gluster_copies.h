@@ -13,7 +13,8 @@
 /* changed: called when copies begin (true) to be there and when the last has ended (false). */
 int copies_start(struct pool_fs *p, void (*changed)(bool busy), struct error *err);
 
-/* worker.h's copy and snapshot (kind VOLUME_SNAPSHOT, size 0). 0: complete; 1: under way. */
+/* worker.h's copy and snapshot (kind VOLUME_SNAPSHOT, size 0). 0: complete; 1: under way. *ret: of a
+ * snapshot, what is said of it. */
 int copies_ask(enum volume_kind kind, const char *name, int64_t size, enum volume_kind from_kind,
 	       const char *from, json_t **ret, struct error *err);
 /* Stops the copying into this volume or snapshot and waits until it has; what failed is forgotten. */

@@ -9,7 +9,6 @@
 #include <fcntl.h>
 
 #define FILE_TRIES 3 /* of a file that somebody writes to */
-#define PROGRESS_BYTES (32 << 20) /* copied anew at most, after a crash */
 
 static void letter_of(enum volume_kind kind, char letter[static 2])
 {
@@ -109,7 +108,7 @@ struct run {
 	glfs_object_t *source, *to_dir;
 	struct stat source_st;
 	char *buffer;
-	glfs_fd_t *to_fd; /* of a file */
+	glfs_fd_t *from_fd, *to_fd; /* of a file */
 };
 
 /* The info that is there is still this copy's own; -EALREADY: and it says that it is complete. */
@@ -118,7 +117,7 @@ static int check_info(const struct run *run, json_t **ret, struct error *err)
 	const struct copy_request *r = run->r;
 	cleanup_json json_t *info = NULL;
 	int rc = info_get(run->p, r->kind, r->name, &info, err);
-	if (rc < 0)
+	if (rc < 0 && rc != -ENOENT)
 		return rc;
 	if (atomic_load(run->stop) || !is_copy_of(info, r) ||
 	    (run->info && !streq(jstr(run->info, "created"), jstr(info, "created"))))
@@ -164,6 +163,17 @@ static bool same_mtime(const struct stat *a, const struct stat *b)
 	       a->st_size == b->st_size;
 }
 
+/* A read told of another mtime: asked once more, since not every layer fills in what a read tells. */
+static bool source_changed(const struct timespec *mtime, void *userdata)
+{
+	struct run *run = userdata;
+	struct stat now;
+	const struct timespec *was = &run->source_st.st_mtim;
+	if (mtime->tv_sec == was->tv_sec && mtime->tv_nsec == was->tv_nsec)
+		return false;
+	return glfs_fstat(run->from_fd, &now) == 0 && !same_mtime(&run->source_st, &now);
+}
+
 /* How much of the file is copied, where its source is what it was then. */
 static int64_t done_before(const struct run *run)
 {
@@ -179,11 +189,11 @@ static int64_t done_before(const struct run *run)
  * A file is a disk: its copy is good only if nobody wrote to the source from the first read to the last, which its
  * mtime tells (the worker's client caches no attributes). 1: somebody did.
  */
-static int try_file(struct run *run, glfs_fd_t *from, struct error *err)
+static int try_file(struct run *run, struct error *err)
 {
 	struct stat after;
-	struct copy_data data = { run->stop, run->buffer, PROGRESS_BYTES, on_progress, run };
-	if (glfs_fstat(from, &run->source_st) < 0)
+	struct copy_data data = { run->stop, run->buffer, on_progress, source_changed, run };
+	if (glfs_fstat(run->from_fd, &run->source_st) < 0)
 		return error_errno(err, errno, "cannot look at a file to copy");
 	int64_t done = done_before(run);
 	if (done == 0) {
@@ -193,23 +203,23 @@ static int try_file(struct run *run, glfs_fd_t *from, struct error *err)
 	}
 	if (glfs_ftruncate(run->to_fd, done, NULL, NULL) < 0)
 		return error_errno(err, errno, "cannot begin a copy anew");
-	int rc = copy_data(&data, from, run->to_fd, done, run->source_st.st_size, err);
-	if (rc < 0)
+	int rc = copy_data(&data, run->from_fd, run->to_fd, done, run->source_st.st_size, err);
+	if (rc != 0)
 		return rc;
-	if (glfs_fstat(from, &after) < 0)
+	if (glfs_fstat(run->from_fd, &after) < 0)
 		return error_errno(err, errno, "cannot look at a file that was copied");
 	return !same_mtime(&run->source_st, &after);
 }
 
 static int fill_file(struct run *run, struct error *err)
 {
-	glfs_fd_t *from = glfs_h_open(run->p->fs, run->source, O_RDONLY | O_NOFOLLOW);
 	int rc = 1;
-	if (!from)
+	run->from_fd = glfs_h_open(run->p->fs, run->source, O_RDONLY | O_NOFOLLOW);
+	if (!run->from_fd)
 		return error_errno(err, errno, "cannot open %s", run->r->from);
 	for (int i = 0; rc == 1 && i < FILE_TRIES; i++)
-		rc = try_file(run, from, err);
-	glfs_close(from);
+		rc = try_file(run, err);
+	glfs_close(run->from_fd);
 	if (rc == 1)
 		return error_set(err, EBUSY,
 				 "volume %s was written to while it was copied, %d times; stop or "

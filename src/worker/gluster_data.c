@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "worker/gluster_data.h"
 
+#include "base/clock.h"
 #include "worker/stretch.h"
 
 #include <errno.h>
@@ -44,41 +45,49 @@ static int write_nonzero(glfs_fd_t *to, const char *data, size_t len, int64_t at
 	return rc;
 }
 
+static int step(const struct copy_data *c, int64_t at, int64_t *last_ms, struct error *err)
+{
+	if (!c->progress || clock_mono_ms(&clock_real) - *last_ms < STEP_MS)
+		return 0;
+	int rc = c->progress(at, c->userdata, err);
+	*last_ms = clock_mono_ms(&clock_real);
+	return rc;
+}
+
 /* *at goes to where it came: the end, or less where the file has become shorter. */
 static int copy_range(const struct copy_data *c, glfs_fd_t *from, glfs_fd_t *to, int64_t *at,
-		      int64_t end, int64_t *since, struct error *err)
+		      int64_t end, int64_t *last_ms, struct error *err)
 {
-	while (*at < end) {
+	int rc = 0;
+	while (rc == 0 && *at < end) {
+		struct glfs_stat st = { 0 };
 		size_t want = end - *at < COPY_BUFFER ? (size_t)(end - *at) : COPY_BUFFER;
 		if (atomic_load(c->stop))
 			return error_set(err, ECANCELED, "the copy was stopped");
-		ssize_t n = glfs_pread(from, c->buffer, want, *at, 0, NULL);
+		ssize_t n = glfs_pread(from, c->buffer, want, *at, 0, &st);
 		if (n < 0)
 			return error_errno(err, errno, "cannot read what is to be copied");
 		if (n == 0)
 			return 0;
-		int rc = write_nonzero(to, c->buffer, (size_t)n, *at, err);
-		if (rc < 0)
-			return rc;
+		if (c->changed && c->changed(&st.glfs_st_mtime, c->userdata))
+			return 1;
+		rc = write_nonzero(to, c->buffer, (size_t)n, *at, err);
 		*at += n;
-		*since += n;
-		if (c->step && *since >= c->step) {
-			rc = c->progress(*at, c->userdata, err);
-			if (rc < 0)
-				return rc;
-			*since = 0;
-		}
+		if (rc == 0)
+			rc = step(c, *at, last_ms, err);
 	}
-	return 0;
+	return rc;
 }
 
 int copy_data(const struct copy_data *c, glfs_fd_t *from, glfs_fd_t *to, int64_t start,
 	      int64_t size, struct error *err)
 {
-	int64_t at = start, end, since = 0;
-	while (at < size && next_data(from, size, &at, &end)) {
-		int rc = copy_range(c, from, to, &at, end, &since, err);
-		if (rc < 0)
+	int64_t at = start, end = size, last_ms = clock_mono_ms(&clock_real);
+	/* read at once: that costs less than to ask where its holes are */
+	bool small = size - start <= COPY_BUFFER;
+	while (at < size && (small || next_data(from, size, &at, &end))) {
+		int rc = copy_range(c, from, to, &at, end, &last_ms, err);
+		if (rc != 0)
 			return rc;
 		if (at < end)
 			break;

@@ -23,6 +23,7 @@ struct entry {
 	const struct stat *st;
 	glfs_object_t *to_dir;
 	const char *name;
+	bool fresh; /* to_dir was made by this run: nothing can be there yet */
 };
 
 static bool vanished(int code)
@@ -56,6 +57,11 @@ static bool complete(const struct stat *copy, const struct stat *of)
 	return copy->st_mode == of->st_mode && copy->st_uid == of->st_uid &&
 	       copy->st_gid == of->st_gid && copy->st_size == of->st_size &&
 	       copy->st_rdev == of->st_rdev && same_time(copy->st_mtim, of->st_mtim);
+}
+
+static glfs_object_t *look_copy(struct copy_tree *c, const struct entry *e, struct stat *st)
+{
+	return e->fresh ? NULL : glfs_h_lookupat(c->p->fs, e->to_dir, e->name, st, 0);
 }
 
 static bool same_object(glfs_object_t *a, glfs_object_t *b)
@@ -95,8 +101,7 @@ static int link_known(struct copy_tree *c, const struct entry *e, const char *id
 		return error_errno(err, errno, "cannot look for a hard link");
 	if (!complete(&st, e->st))
 		return throw_away(c, c->links, id, err);
-	cleanup_object glfs_object_t *there =
-		glfs_h_lookupat(c->p->fs, e->to_dir, e->name, &there_st, 0);
+	cleanup_object glfs_object_t *there = look_copy(c, e, &there_st);
 	if (there && same_object(there, known))
 		return 1;
 	int rc = there ? throw_away(c, e->to_dir, e->name, err) : 0;
@@ -215,7 +220,7 @@ static int copy_leaf(struct copy_tree *c, const struct entry *e, struct error *e
 		if (rc != 0)
 			return rc < 0 ? rc : 0;
 	}
-	cleanup_object glfs_object_t *copy = glfs_h_lookupat(c->p->fs, e->to_dir, e->name, &st, 0);
+	cleanup_object glfs_object_t *copy = look_copy(c, e, &st);
 	if (!copy || !complete(&st, e->st)) {
 		int rc = copy ? throw_away(c, e->to_dir, e->name, err) : 0;
 		if (copy)
@@ -255,7 +260,7 @@ static int push(struct copy_tree *c, glfs_object_t *from, glfs_object_t *to, boo
 static int begin_dir(struct copy_tree *c, const struct entry *e, struct error *err)
 {
 	struct stat st;
-	cleanup_object glfs_object_t *to = glfs_h_lookupat(c->p->fs, e->to_dir, e->name, &st, 0);
+	cleanup_object glfs_object_t *to = look_copy(c, e, &st);
 	bool resumed = to && S_ISDIR(st.st_mode);
 	if (to && !resumed) {
 		int rc = throw_away(c, e->to_dir, e->name, err);
@@ -273,6 +278,7 @@ static int begin_dir(struct copy_tree *c, const struct entry *e, struct error *e
 struct reading {
 	struct copy_tree *c;
 	glfs_object_t *other;
+	bool resumed;
 };
 
 /* An entry that is gone when its turn comes is one that was deleted before the copy. */
@@ -286,7 +292,7 @@ static int copy_entry(glfs_object_t *dir, const struct dir_entry *d, void *userd
 	cleanup_object glfs_object_t *o = glfs_h_lookupat(r->c->p->fs, dir, d->name, &st, 0);
 	if (!o)
 		return vanished(errno) ? 0 : error_errno(err, errno, "cannot look up what to copy");
-	struct entry e = { o, &st, r->other, d->name };
+	struct entry e = { o, &st, r->other, d->name, !r->resumed };
 	int rc = S_ISDIR(st.st_mode) ? begin_dir(r->c, &e, err) : copy_leaf(r->c, &e, err);
 	if (rc == 0 || !vanished(-rc))
 		return rc;
@@ -319,9 +325,10 @@ static int copy_dir(struct copy_tree *c, glfs_object_t *from, glfs_object_t *to,
 			       : error_errno(err, errno, "cannot look at a directory to copy");
 	if (resumed)
 		attr_drop_default_acl(c->p->fs, to);
-	int rc = dir_each(c->p->fs, from, copy_entry, &(struct reading){ c, to }, err);
+	int rc = dir_each(c->p->fs, from, copy_entry, &(struct reading){ c, to, resumed }, err);
 	if (rc == 0 && resumed)
-		rc = dir_each(c->p->fs, to, prune_entry, &(struct reading){ c, from }, err);
+		rc = dir_each(c->p->fs, to, prune_entry, &(struct reading){ c, from, resumed },
+			      err);
 	if (rc == 0)
 		rc = attr_copy_extended(c->p->fs, from, to, c->data.buffer, err);
 	return rc < 0 ? rc : attr_set(c->p->fs, to, &st, err);

@@ -53,6 +53,9 @@ for image in operator glusterfs; do
 	check "$image: quartermaster runs" says "quartermaster $version" "$image-version" "$image" quartermaster version
 done
 check "operator: qm-gluster runs" says "qm-gluster $version" worker operator qm-gluster --version
+check "operator: qm-client runs" says '^Usage: qm-client' client operator qm-client --help
+check "operator: mkfs.ext4 runs" says '^mke2fs' mkfs-ext4 operator mkfs.ext4 -V
+check "operator: mkfs.xfs runs" says '^mkfs.xfs version' mkfs-xfs operator mkfs.xfs -V
 check "glusterfs: glusterd runs" says '^glusterfs [0-9]' glusterd glusterfs glusterd --version
 check "glusterfs: gluster runs" says '^glusterfs [0-9]' gluster glusterfs gluster --version
 check "glusterfs: mkfs.xfs runs" says '^mkfs.xfs version' mkfs glusterfs mkfs.xfs -V

@@ -42,7 +42,7 @@ declare_node() {
 }
 declare_nodes() { declare_node 1 && declare_node 2 && declare_node 3; }
 
-online() { q wait --for=condition=Online storagestatus/glusterfs --timeout="${1:-240}s"; }
+online() { wait_for 60 q get storagestatus/glusterfs && q wait --for=condition=Online storagestatus/glusterfs --timeout="${1:-240}s"; }
 whole() {
 	local pool
 	pool=$(q get storagepool -o json)

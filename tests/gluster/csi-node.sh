@@ -117,7 +117,7 @@ mkdir "$dir/victim"
 (while :; do ln -sfn "$dir/victim" "$K/pods/swap"; rm -f "$K/pods/swap"; done) 2> /dev/null &
 swapper=$!
 others+=" $swapper"
-for _ in $(seq 25); do
+for _ in $(seq 12); do
 	publish d swap > /dev/null 2>&1
 	unpublish d swap > /dev/null 2>&1
 done
@@ -209,6 +209,27 @@ all_away() {
 check "all is taken away although the client is dead" all_away
 check "nothing is left" wait_for 5 clean
 check "unstage again" all_away
+
+echo "# the client hangs"
+mkdir "$dir/here" && echo here > "$dir/here/file"
+here_args="\"volume_id\":\"local:1\",\"staging_target_path\":\"$K/plugins/stage-l\",\"volume_capability\":$mount_cap"
+check "a directory of this machine by a static id" call NodeStageVolume "{$here_args,\"volume_context\":{\"driverVolumeType\":\"LOCAL\",\"devicePath\":\"$dir/here\"}}"
+check "beside one of the pool" bash -c "$(declare -f call vid dir_of cap_of context stage publish); CALL=$CALL sock=$sock id=$id K=$K node=$node mount_cap='$mount_cap'; stage d && publish d d1"
+hung=$(pgrep -f "^glusterfs .*$dir/node-state/hostvol/mnt/")
+kill -STOP $hung
+stats d d1 > /dev/null 2> "$dir/hung" &
+asked=$!
+check "another volume is published meanwhile" timeout 8 "$CALL" "$sock" Node.NodePublishVolume "{$here_args,\"target_path\":\"$K/pods/l1\"}"
+check "and used" grep -q here "$K/pods/l1/file"
+check "and measured" call NodeGetVolumeStats "{\"volume_id\":\"local:1\",\"volume_path\":\"$K/pods/l1\"}"
+check "and taken away" timeout 8 "$CALL" "$sock" Node.NodeUnpublishVolume "{\"volume_id\":\"local:1\",\"target_path\":\"$K/pods/l1\"}"
+check "one that hangs is unpublished all the same" timeout 40 "$CALL" "$sock" Node.NodeUnpublishVolume "{\"volume_id\":\"$(vid d)\",\"target_path\":\"$K/pods/d1\"}"
+wait $asked
+check "its usage was given up after a while" grep -q DEADLINE_EXCEEDED "$dir/hung"
+kill -CONT $hung
+check "unstage" bash -c "$(declare -f call vid unstage); CALL=$CALL sock=$sock id=$id K=$K; unstage d"
+check "the other one's" call NodeUnstageVolume "{\"volume_id\":\"local:1\",\"staging_target_path\":\"$K/plugins/stage-l\"}"
+check "nothing is left" wait_for 5 clean
 kill $service
 check "the socket goes with it" wait_for 5 [ ! -e "$sock" ]
 

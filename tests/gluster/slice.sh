@@ -52,7 +52,7 @@ instance=${bridge%-br}
 check "its loop devices are there" loops
 check "its interfaces are there" links
 check "up again only reports" quartermaster up --demo
-check "no process twice" [ "$(pids_of 'quartermaster (api|operator|supervise)' | wc -l)" = 3 ]
+check "no process twice" [ "$(pids_of 'quartermaster (api|operator|supervise|node)' | wc -l)" = 4 ]
 
 check "a claim of one's own" claim mine 200Mi
 check "it becomes Bound" wait_for 10 is pvc mine .status.phase Bound

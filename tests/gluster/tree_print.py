@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-# Prints everything about a tree that a copy of it must have too, a line an entry. tree_print.py DIRECTORY
+# Prints everything about a tree that a copy of it must have too, a line an entry.
+# tree_print.py DIRECTORY BRICK: what is in the files is read from the same tree on a brick, where holes cost nothing
 import errno, hashlib, os, stat, sys
 
 BLOCK = 1 << 16
-top = sys.argv[1]
+top, brick = sys.argv[1:]
 first_name = {}
 
 
@@ -44,7 +45,7 @@ def line(path):
     name = os.path.relpath(path, top)
     words = [repr(name), oct(st.st_mode), str(st.st_uid), str(st.st_gid), str(st.st_rdev), str(st.st_mtime_ns)]
     if stat.S_ISREG(st.st_mode):
-        words += [str(st.st_size), content(path)]
+        words += [str(st.st_size), content(os.path.join(brick, name))]
     if stat.S_ISLNK(st.st_mode):
         words.append(os.readlink(path))
     else:

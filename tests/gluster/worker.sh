@@ -106,6 +106,8 @@ done
 [ $fail = 0 ]
 ok "killed in the middle of a create, the retry completes it"
 
+. tests/gluster/worker_copies.sh
+
 # ---- idle, and how many -----------------------------------------------------------------------
 workers_alive() { lab_pids "${LAB_BOXES[1]}" | while read -r p; do tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | grep -c 'qm-gluster --pool'; done | grep -c 1; }
 alive() { [ "$(workers_alive)" = "$1" ]; }

@@ -3,7 +3,6 @@
 SEED=${QM_SEED:-$RANDOM}
 RANDOM=$SEED
 echo "# seed $SEED"
-T0=$(date +%s%N); lap() { echo "# lap $1: $((($(date +%s%N)-T0)/1000000)) ms"; }
 
 acl=$LAB/acl
 mkdir -p "$acl"
@@ -11,12 +10,11 @@ in_box 1 mount -t glusterfs -o acl,attribute-timeout=0,entry-timeout=0 "$(addr 1
 # where a volume is, below the pool's root
 at() { (cd "$(brick 1 b)" && find "$1" -mindepth 3 -maxdepth 3 -name "$2"); }
 info() { cat "$(brick "${3:-1}" b)/info/$(at "$1" "$2").json"; }
-print_tree() { in_box 1 python3 "$PWD/tests/gluster/tree_print.py" "$acl/$1"; }
+print_tree() { in_box 1 python3 "$PWD/tests/gluster/tree_print.py" "$acl/$1" "$(brick 2 b)/$1"; }
 sum() { sha256sum <"$(brick 2 b)/$1" | cut -d' ' -f1; }
 allocated() { du -k "$(brick 1 b)/$1" | cut -f1; }
 
 # ---- each kind --------------------------------------------------------------------------------
-lap "each"
 out=$(driver <<'EOT'
 create b pvc-dir 1048576
 create b f:pvc-file 268435456
@@ -51,11 +49,10 @@ grep -q '"name":"archived-pvc-old","kind":"b"' <<<"$out" && [ -n "$(at rawblock 
 ok "an archived file stays"
 
 # ---- a tree of everything ---------------------------------------------------------------------
-lap "a"
 dir=$(at subvol pvc-dir)
 in_box 1 bash -c "cd $acl/$dir && chmod 2770 . && chown 33:44 . &&
-	mkdir -p many deep/\$(seq -s/ 1 60) empty secret && chmod 700 secret && chmod 1777 empty &&
-	for i in \$(seq 60); do echo \$i >many/f\$i; done &&
+	mkdir -p many deep/\$(seq -s/ 1 12) empty secret && chmod 700 secret && chmod 1777 empty &&
+	for i in \$(seq 15); do echo \$i >many/f\$i; done &&
 	head -c 300000 /dev/urandom >random && truncate -s 1G sparse && head -c 100000 /dev/urandom | dd of=sparse bs=1M seek=700 conv=notrunc status=none &&
 	echo end | dd of=sparse bs=1 seek=1073741820 conv=notrunc status=none &&
 	ln random many/linked && ln random deep/linked && ln -s /etc/passwd absolute && ln -s ../../../.. up && ln absolute many/link2 &&
@@ -66,7 +63,7 @@ name' && printf 'y' >suid && chown 12:34 suid && chmod 6755 suid && chown -h 5:6
 	setfacl -m u:77:rw random && setfacl -d -m g:88:rx deep && touch deep/inherits && touch -d '2001-02-03 04:05:06.789012345' many/f7 && touch -hd 1999-01-01 up && touch -d 2002-03-04 empty"
 ok "a tree with everything in it" || exit 1
 tree=$(print_tree "$dir")
-is "$(wc -l <<<"$tree")" 140 "which can be read"
+is "$(wc -l <<<"$tree")" 47 "which can be read"
 out=$(driver <<<"until snapshot b snap-1 0 pvc-dir
 snapshots b
 snapshot b snap-1 0 f:pvc-file
@@ -82,7 +79,6 @@ ok "a sparse file stays sparse ($(allocated "$(at snap snap-1)/sparse") KiB)"
 is "$(for i in 1 2 3; do (cd "$(brick $i b)/$(at snap snap-1)" && find . -type f -size -2M -print0 | sort -z | xargs -0 sha256sum | sha256sum); done | sort -u | wc -l)" 1 "and the same on every brick"
 
 # ---- restore, clone ---------------------------------------------------------------------------
-lap "restore"
 in_box 1 bash -c "cd $acl/$dir && rm -rf many && echo other >random && touch new"
 changed=$(print_tree "$dir")
 out=$(driver <<<"create b pvc-other 5
@@ -102,9 +98,8 @@ ok "what was restored is what was"
 ok "the clone is what is"
 
 # ---- files, and one that is written to --------------------------------------------------------
-lap "files"
 file=$(at virtblock pvc-file)
-in_box 1 bash -c "for i in 0 40 90 150 200 285; do head -c 8M /dev/urandom | dd of=$acl/$file bs=1M seek=\$i conv=notrunc status=none; done"
+in_box 1 bash -c "for i in 0 40 90 150 200 285; do head -c 4M /dev/urandom | dd of=$acl/$file bs=1M seek=\$i conv=notrunc status=none; done"
 want=$(sum "$file")
 [ ${#want} = 64 ]
 ok "a file with something in it"
@@ -124,7 +119,6 @@ out=$(driver <<<"until copy b f:pvc-torn 299892736 f:pvc-file")
 is "$(sum "$(at virtblock pvc-torn)")" "$want" "until nobody writes" || echo "# $out"
 
 # ---- kill -9 in the middle --------------------------------------------------------------------
-lap "kill"
 # Whenever it is said to be ready it is complete; what was interrupted goes on.
 killed() { # KIND-PREFIX NAME SOURCE WANT PRINT
 	local early=0 kills=0
@@ -149,19 +143,17 @@ killed subvol pvc-kill-tree s:snap-1 "$tree" print_tree
 links_gone() { [ -z "$(ls -A "$(brick 1 b)/.quartermaster-copy"; ls -A "$(brick 1 b)/.quartermaster-trash")" ] || { driver <<<$'stat b\nsleep 500' >/dev/null; false; }; }
 
 # ---- a hostile tree, and a copy that is not wanted any more -----------------------------------
-lap "a"
 touch "$LAB/go"
 in_box 1 bash -c "mkdir $acl/secret-place && echo key >$acl/secret-place/key; cd $acl/$dir && while [ -e $LAB/go ]; do
 	mkdir -p swap/in; echo 1 >swap/in/key; mv swap swapped; ln -s ../../../../secret-place swap; ln -s ../../../../secret-place/key swapped/in/k; rm swap; rm -r swapped; done" 2>/dev/null &
 writer=$!
 out=$(driver <<<"until copy b pvc-hostile-1 2097152 pvc-dir
-until copy b pvc-hostile-2 2097152 pvc-dir
+bg until copy b pvc-hostile-2 2097152 pvc-dir
 bg until copy b pvc-hostile-3 2097152 pvc-dir
-until copy b pvc-hostile-4 2097152 pvc-dir
 join")
 rm "$LAB/go"; wait $writer
-is "$(grep -c 'rc 0' <<<"$out")" 4 "a tree in which links are swapped in is copied" || echo "# $out"
-leaked=$(for i in 1 2 3 4; do find "$(brick 1 b)/$(at subvol pvc-hostile-$i)" -type f -name key -exec grep -l '^key$' {} +; done)
+is "$(grep -c 'rc 0' <<<"$out")" 3 "a tree in which links are swapped in is copied" || echo "# $out"
+leaked=$(for i in 1 2 3; do find "$(brick 1 b)/$(at subvol pvc-hostile-$i)" -type f -name key -exec grep -l '^key$' {} +; done)
 is "$leaked" "" "and nothing from outside of it"
 
 out=$(driver <<<"copy b f:pvc-unwanted 299892736 s:snap-file

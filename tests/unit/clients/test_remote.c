@@ -23,6 +23,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -143,7 +144,7 @@ static int begin(void **state)
 #define RUN(result, ...)                                                                           \
 	run_command(&(struct host_command){ .argv = (const char *const[]){ program, __VA_ARGS__,   \
 									   NULL },                 \
-					    .timeout_ms = 20000 },                                 \
+					    .timeout_ms = 60000 },                                 \
 		    (result))
 
 static int run_command(const struct host_command *command, struct host_result *result)
@@ -198,6 +199,7 @@ static void no_such_program(void **state)
 				.timeout_ms = 5000 },
 			&r),
 		-ENOENT);
+	assert_non_null(strstr(r.err, "client on this node has no program /nowhere/glusterfs"));
 }
 
 static void secret_in_input_only(void **state)
@@ -277,8 +279,8 @@ static void deadline_kills(void **state)
 }
 
 struct hung {
-	int rc;
-	int64_t ended;
+	int rc, status;
+	atomic_bool ended;
 };
 
 static void *hang(void *arg)
@@ -286,12 +288,23 @@ static void *hang(void *arg)
 	struct hung *h = arg;
 	struct host_result r;
 
-	h->rc = run_command(&(struct host_command){ .argv = (const char *const[]){ program, "hang",
-										   "/hung", NULL },
-						    .timeout_ms = 1500 },
-			    &r);
-	h->ended = clock_mono_ms(&clock_real);
+	h->rc = RUN(&r, "hang", "/hung");
+	h->status = r.status;
+	atomic_store(&h->ended, true);
 	return NULL;
+}
+
+/* Until so many requests are being served, this one not counted. */
+static void await_requests(int count)
+{
+	for (int64_t end = clock_mono_ms(&clock_real) + WAIT_MS;; pause_ms(5)) {
+		cleanup_with(client_reply_done) struct client_reply reply = { 0 };
+
+		assert_int_equal(ask_info(&reply), 0);
+		if (jint(reply.text, "requests") >= count)
+			return;
+		assert_true(clock_mono_ms(&clock_real) < end);
+	}
 }
 
 static void hung_blocks_nobody(void **state)
@@ -299,19 +312,24 @@ static void hung_blocks_nobody(void **state)
 	struct hung h[8] = { 0 };
 	pthread_t threads[ARRAY_SIZE(h)];
 	struct host_result r;
-	int64_t answered;
 
 	for (size_t i = 0; i < ARRAY_SIZE(h); i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, hang, &h[i]), 0);
+	await_requests(ARRAY_SIZE(h));
 	for (int i = 0; i < 5; i++) {
 		assert_int_equal(RUN(&r, "exit", "4"), 0);
 		assert_int_equal(r.status, 4);
 	}
-	answered = clock_mono_ms(&clock_real);
+	for (size_t i = 0; i < ARRAY_SIZE(h); i++)
+		assert_false(atomic_load(&h[i].ended));
+	/* not all of them may have got as far as to be found by their name at once */
+	for (size_t i = 0; i < ARRAY_SIZE(h); i++)
+		while (!atomic_load(&h[i].ended))
+			assert_int_equal(await_end("/hung", true, 10000), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(h); i++) {
 		pthread_join(threads[i], NULL);
-		assert_int_equal(h[i].rc, -ETIMEDOUT);
-		assert_true(answered < h[i].ended);
+		assert_int_equal(h[i].rc, 0);
+		assert_int_equal(h[i].status, 128 + SIGKILL);
 	}
 }
 
@@ -503,14 +521,7 @@ static void dies_meanwhile(void **state)
 	pthread_t thread;
 
 	assert_int_equal(pthread_create(&thread, NULL, hang, &h), 0);
-	for (int64_t end = clock_mono_ms(&clock_real) + WAIT_MS;;) {
-		cleanup_with(client_reply_done) struct client_reply reply = { 0 };
-
-		assert_int_equal(ask_info(&reply), 0);
-		if (jint(reply.text, "requests") == 1)
-			break;
-		assert_true(clock_mono_ms(&clock_real) < end);
-	}
+	await_requests(1);
 	kill_client();
 	pthread_join(thread, NULL);
 	assert_int_equal(h.rc, -EAGAIN);

@@ -602,9 +602,9 @@ void fixture_free(struct fixture *f)
 	kube_free(f->api);
 	store_close(f->store);
 	json_decref(f->volumes);
+	json_decref(f->snapshots);
 	json_decref(f->copies);
 	json_decref(f->data);
-	json_decref(f->snapshots);
 	json_decref(f->agents);
 	json_decref(f->stale_nodes);
 	strv_done(&f->seen);

@@ -36,12 +36,12 @@ struct fixture {
 	json_t *stale_nodes; /* array: what the cache has of them; NULL: what the API has */
 	const char *refused; /* name of an object that the API refuses to write; NULL: none */
 	json_t *volumes; /* object: pool to object of names: the directories */
+	json_t *snapshots; /* object: pool to object of names: what is said of each */
+	int copying; /* how often a copy is still under way when it is asked for */
 	json_t *copies; /* object: volumes that are being copied, to how often that was asked for */
 	json_t *data; /* object: what is in a volume, where a test has put something */
 	int copy_calls; /* how often a copy says that it is under way */
 	bool under_way; /* since the last round: one said so */
-	json_t *snapshots; /* object: pool to object of names: what is said of each */
-	int copying; /* how often a copy is still under way when it is asked for */
 	int worker_rc; /* what workers answer */
 	json_t *agents; /* object: names of nodes whose agent runs */
 	bool agents_silent;

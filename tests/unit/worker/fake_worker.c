@@ -2,7 +2,9 @@
 /*
  * A qm-gluster without GlusterFS: speaks the protocol on standard input and behaves as the name in
  * a request says: "hang" never answers, "die" ends the process, "fail" answers with an error,
- * "lost" with that of a lost connection, "slow" after 200 ms. A pool named "refuse" cannot be opened. `stat` answers with the pid.
+ * "lost" with that of a lost connection, "slow" after 200 ms. `find`
+ * and `copy` answer with the request; "making" is under way; "copying" makes it busy, and "copied" makes
+ * it idle again. A pool named "refuse" cannot be opened. `stat` answers with the pid.
  */
 #include "base/json.h"
 #include "base/mem.h"
@@ -39,8 +41,13 @@ static void serve(const json_t *request)
 	else if (streq(jstr(request, "op"), "stat"))
 		answer(json_pack("{s:I, s:i, s:{s:i}}", "id", id, "rc", 0, "result", "pid",
 				 (int)getpid()));
+	else if (streq(jstr(request, "op"), "find") || streq(jstr(request, "op"), "copy"))
+		answer(json_pack("{s:I, s:i, s:O}", "id", id, "rc", streq(name, "making"), "result",
+				 request));
 	else
 		answer(json_pack("{s:I, s:i}", "id", id, "rc", 0));
+	if (streq(name, "copying") || streq(name, "copied"))
+		answer(json_pack("{s:i, s:b}", "id", 0, "busy", streq(name, "copying")));
 }
 
 int main(int argc, char **argv)

@@ -65,6 +65,37 @@ static void answers_and_errors(void **state)
 	w->ops->free(w);
 }
 
+/* What is asked arrives as it was asked, and "under way" with what is said of it. */
+static void copies_and_kinds(void **state)
+{
+	struct workers *w = start(0, 0, 0);
+	struct worker_volume from = { VOLUME_BLOCK, "pvc-1" }, file = { VOLUME_FILE, "making" };
+	struct worker_volume whole = { VOLUME_WHOLE, "pvc-1" }, bad = { VOLUME_FILE, "a/b" };
+	cleanup_json json_t *a = NULL, *b = NULL;
+	assert_int_equal(w->ops->copy(w, &pool_a, &file, 5, &from, NULL), 1);
+	assert_int_equal(w->ops->snapshot(w, &pool_a, &from, "making", &a, NULL), 1);
+	assert_string_equal(jstr(a, "kind"), "s");
+	assert_string_equal(jstr(a, "from", "kind"), "b");
+	assert_string_equal(jstr(a, "from", "name"), "pvc-1");
+	assert_int_equal(w->ops->find(w, &pool_a, &from, &b, NULL), 0);
+	assert_string_equal(jstr(b, "kind"), "b");
+	assert_int_equal(w->ops->create(w, &pool_a, &whole, 5, NULL), -EOPNOTSUPP);
+	assert_int_equal(w->ops->copy(w, &pool_a, &from, 5, &bad, NULL), -EINVAL);
+	assert_int_equal(w->ops->snapshot_remove(w, &pool_a, "../x", NULL), -EINVAL);
+	w->ops->free(w);
+}
+
+static void a_copying_worker_is_not_idle(void **state)
+{
+	struct workers *w = start(0, 100, 0);
+	pid_t pid = pid_of(w, &pool_a);
+	assert_int_equal(w->ops->create(w, &pool_a, &VOLUME("copying"), 5, NULL), 0);
+	assert_false(gone(pid, 600));
+	assert_int_equal(w->ops->create(w, &pool_a, &VOLUME("copied"), 5, NULL), 0);
+	assert_true(gone(pid, GONE_MS));
+	w->ops->free(w);
+}
+
 static void a_dead_worker_is_started_again(void **state)
 {
 	struct workers *w = start(0, 0, 0);
@@ -185,6 +216,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(answers_and_errors),
+		cmocka_unit_test(copies_and_kinds),
+		cmocka_unit_test(a_copying_worker_is_not_idle),
 		cmocka_unit_test(a_dead_worker_is_started_again),
 		cmocka_unit_test(a_hung_pool_stops_nobody),
 		cmocka_unit_test(idle_workers_end),
