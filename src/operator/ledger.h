@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 /*
- * What is promised of each pool: the sizes of volumes, and of claims for which a pool was chosen
- * but whose volume is not made yet. Memory only, rebuilt from the API once in each term as leader;
+ * What is promised of each pool: the sizes of volumes, of snapshots, and of claims for which a pool was
+ * chosen but whose volume is not made yet. Memory only, rebuilt from the API once in each term as leader;
  * in between, a reservation counts from the moment it is made, so that claims in work at the same
  * time do not promise the same bytes twice. Thread-safe.
  */

@@ -33,6 +33,8 @@
  * (its source) or snapshot (one that was there) it names.
  */
 bool content_is_ours(struct reconcile *r, const json_t *content, struct handle *ret);
+/* Under which name a content's snapshot stands in the ledger; caller frees. */
+char *content_ledger_key(const char *name);
 /* Whether it names an existing snapshot. */
 bool content_is_given(const json_t *content);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/mem.h"
+#include "base/quantity.h"
+#include "operator/ledger.h"
 #include "operator/snapshot.h"
 
 #include <errno.h>
@@ -17,6 +19,7 @@ struct work {
 	struct reconcile *r;
 	struct operator* op;
 	json_t *content;
+	int64_t epoch;
 	struct handle handle; /* what the content names */
 	char name[HANDLE_MAX + 1]; /* of the snapshot */
 };
@@ -68,6 +71,11 @@ static bool name_snapshot(struct work *w)
 	return true;
 }
 
+char *content_ledger_key(const char *name)
+{
+	return xasprintf("content/%s", name); /* which is no volume's name */
+}
+
 /* ---- status ------------------------------------------------------------------------------------- */
 
 static int write_status(struct work *w, json_t *status)
@@ -112,6 +120,9 @@ static int tell(struct work *w, const json_t *said, bool ready)
 	const json_t *now = jget(w->content, "status");
 	int64_t created = 0;
 
+	cleanup_free char *key = content_ledger_key(object_name(w->content));
+	ledger_set(w->op->ledger, key, w->handle.pool, jint(said, "size"), NULL);
+	ledger_made(w->op->ledger, key);
 	if (jstr(said, "created"))
 		(void)time_parse(jstr(said, "created"), &created);
 	if (streq(jstr(now, "snapshotHandle"), handle) && jbool(now, "readyToUse") == ready &&
@@ -146,14 +157,42 @@ static int hold(struct work *w, bool creating)
 	return 0;
 }
 
-static int take(struct work *w, const struct worker_pool *pool)
+/* The room for it: a snapshot is a copy, as large as its volume may be. */
+static int promise(struct work *w, const json_t *pool)
+{
+	cleanup_json json_t *pv = reader_get(w->r->cache, &KIND_PV, NULL, w->handle.name);
+	cleanup_free char *key = content_ledger_key(object_name(w->content)), *chosen = NULL;
+	const struct ledger_offer offer = { w->handle.pool, pool_limit(w->op, pool) };
+	char asked[QUANTITY_TEXT_MAX], most[QUANTITY_TEXT_MAX];
+	int64_t biggest = 0;
+
+	if (!pv) /* the worker will say whether there is such a volume */
+		return 0;
+	int rc = ledger_reserve(w->op->ledger, key, NULL, pv_bytes(pv), &offer, 1, &chosen,
+				&biggest);
+	if (rc != -ENOSPC)
+		return rc;
+	quantity_human(pv_bytes(pv), asked);
+	quantity_human(biggest, most);
+	return error_set(&w->r->error, ENOSPC,
+			 "it needs %s, but pool %s has %s left; delete volumes or snapshots of it",
+			 asked, w->handle.pool, most);
+}
+
+static int take(struct work *w, const json_t *pool_object)
 {
 	const struct worker_volume from = { w->handle.kind, w->handle.name };
 	cleanup_json json_t *said = NULL;
-	int rc = hold(w, true);
+	struct pool_access access;
+	const struct worker_pool *pool = &access.pool;
+	int rc = promise(w, pool_object);
 
 	if (rc < 0)
+		return failed(w, rc, "SnapshotCreationFailed");
+	rc = hold(w, true);
+	if (rc < 0)
 		return rc;
+	pool_access(pool_object, &access);
 	rc = w->op->workers->ops->snapshot(w->op->workers, pool, &from, w->name, &said,
 					   &w->r->error);
 	if (rc < 0)
@@ -167,16 +206,19 @@ static int take(struct work *w, const struct worker_pool *pool)
 	return rc;
 }
 
-static int look_up(struct work *w, const struct worker_pool *pool)
+static int look_up(struct work *w, const json_t *pool)
 {
 	static const char reason[] = "SnapshotContentCheckandUpdateFailed";
 	cleanup_json json_t *all = NULL;
+	struct pool_access access;
 	size_t i;
 	json_t *s;
 	int rc = hold(w, false);
 
+	pool_access(pool, &access);
 	if (rc == 0)
-		rc = w->op->workers->ops->snapshots(w->op->workers, pool, &all, &w->r->error);
+		rc = w->op->workers->ops->snapshots(w->op->workers, &access.pool, &all,
+						    &w->r->error);
 	if (rc < 0)
 		return failed(w, rc, reason);
 	json_array_foreach (all, i, s) {
@@ -194,7 +236,6 @@ static int look_up(struct work *w, const struct worker_pool *pool)
 static int bring_about(struct work *w)
 {
 	cleanup_json json_t *pool = NULL;
-	struct pool_access access;
 
 	if (jbool(w->content, "status", "readyToUse") &&
 	    jstr(w->content, "status", "snapshotHandle"))
@@ -208,8 +249,10 @@ static int bring_about(struct work *w)
 		w->r->again_ms = POOL_AGAIN_MS;
 		return rc == -ENOENT ? 0 : rc;
 	}
-	pool_access(pool, &access);
-	return content_is_given(w->content) ? look_up(w, &access.pool) : take(w, &access.pool);
+	rc = ledger_load(w->op->ledger, w->r, w->epoch);
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
+	return content_is_given(w->content) ? look_up(w, pool) : take(w, pool);
 }
 
 /* ---- its end -------------------------------------------------------------------------------------- */
@@ -256,11 +299,26 @@ static int end(struct work *w)
 				 SNAPSHOT_CONTENT_HELD);
 }
 
+/* It is gone, and what was promised for it can be promised again: claims that wait may go on. */
+static void room_made(struct reconcile *r, const char *name)
+{
+	struct operator* op = op_of(r);
+	cleanup_free char *key = content_ledger_key(name);
+	struct strv waiting = { 0 };
+
+	ledger_drop(op->ledger, key);
+	ledger_waiting(op->ledger, &waiting);
+	for (size_t i = 0; i < waiting.count; i++)
+		r->enqueue(r, "claim", waiting.items[i], 0);
+	strv_done(&waiting);
+	system_soon(r);
+}
+
 /* ---- the loop ------------------------------------------------------------------------------------- */
 
 static int work_on(struct work *w)
 {
-	if (!content_is_ours(w->r, w->content, &w->handle) || !op_leads(w->r, NULL))
+	if (!content_is_ours(w->r, w->content, &w->handle) || !op_leads(w->r, &w->epoch))
 		return 0;
 	bool named = name_snapshot(w);
 	if (object_deleting(w->content))
@@ -281,8 +339,10 @@ static int content_reconcile(struct reconcile *r, const char *name)
 	struct work w = { .r = r, .op = op_of(r) };
 
 	w.content = reader_get(r->cache, &KIND_VOLUMESNAPSHOTCONTENT, NULL, name);
-	if (!w.content)
+	if (!w.content) {
+		room_made(r, name);
 		return 0;
+	}
 	int rc = work_on(&w);
 	json_decref(w.content);
 	return rc;

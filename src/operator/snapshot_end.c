@@ -119,12 +119,13 @@ static int mark_content(struct snapshot_work *w, json_t **content)
 /* 0: it is gone, or stays by its policy; 1: it is going, which its watch will say. */
 static int end_content(struct snapshot_work *w, json_t **content)
 {
-	struct kube_delete_options options = { .uid = object_uid(*content) };
 	int rc = mark_content(w, content);
 
 	if (rc < 0 || !streq(jstr(*content, "spec", "deletionPolicy"), "Delete"))
 		return rc == -ENOENT ? 0 : rc;
 	if (!object_deleting(*content)) {
+		const struct kube_delete_options options = { .uid = object_uid(*content) };
+
 		rc = kube_delete(w->r->kube, &KIND_VOLUMESNAPSHOTCONTENT, NULL,
 				 object_name(*content), &options, &w->r->error);
 		if (rc < 0)

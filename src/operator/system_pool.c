@@ -41,7 +41,9 @@ static int may_destroy(struct system *s, const json_t *pool)
 
 	if (!ledger_close(s->op->ledger, name)) {
 		int count = ledger_count(s->op->ledger, name);
-		system_problem(s, "pool %s is to go, but holds %d volume%s; delete the claims",
+		system_problem(s,
+			       "pool %s is to go, but holds %d volume%s; delete the claims and "
+			       "snapshots",
 			       name, count, count == 1 ? "" : "s");
 		return 0;
 	}

@@ -118,7 +118,11 @@ cleanup() {
 	kubectl get pv -o name | xargs -r -n 1 kubectl patch --type=merge -p '{"metadata":{"finalizers":null}}'
 	kubectl delete pv,storageclass --all
 	kubectl delete csidriver csi.quartermaster.storage
-	kubectl delete crd storagenodes.coreos.com storagestatuses.coreos.com storagepools.coreos.com --timeout=60s
+	kubectl get vs,vsc -A -o json | jq -r '.items[] | "\(.kind) \(.metadata.name) \(.metadata.namespace // "default")"' |
+		while read -r kind name ns; do
+			kubectl -n "$ns" patch "$kind" "$name" --type=merge -p '{"metadata":{"finalizers":null}}' < /dev/null
+		done
+	kubectl delete crd -l quartermaster.storage/schema-version --timeout=60s
 	((${#others[@]} == 0)) || kubectl delete namespace "${others[@]}" --timeout=120s
 	kubectl delete -f deploy/quartermaster-glusterfs.yaml --ignore-not-found --timeout=120s
 	for n in 1 2 3; do

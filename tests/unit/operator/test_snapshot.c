@@ -515,6 +515,31 @@ static void snapshot_deleted_early(void **state)
 	fixture_free(f);
 }
 
+/* A snapshot is promised its room like a volume, over a restart too, and waits where there is none. */
+static void snapshots_need_room(void **state)
+{
+	struct fixture *f = online(); /* 10 GiB */
+
+	ask_for(f, "a", (struct ask){ .size = "4Gi" });
+	add_snapshot(f, "s", "a", "snap");
+	settle(f);
+	assert_int_equal(ledger_promised(f->op.ledger, "gold-1"), 8 * GIB);
+	add_snapshot(f, "t", "a", "snap");
+	ask_for(f, "b", (struct ask){ .size = "3Gi" });
+	settle(f);
+	says_what_is_wrong(f, "t", "has 2.0Gi left");
+	assert_waits(f, "b", "2.0Gi");
+	assert_int_equal(in_pool(f), 2);
+	fixture_restart(f);
+	settle(f);
+	says_what_is_wrong(f, "t", "has 2.0Gi left");
+	discard(f, &KIND_VOLUMESNAPSHOT, "s");
+	settle(f);
+	settle(f);
+	assert_true(ready(f, "t") != bound(f, "b"));
+	fixture_free(f);
+}
+
 /* Where a snapshot-controller leads, it makes the contents; when it is gone, we do. */
 static void another_controller(void **state)
 {
@@ -610,6 +635,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(classes),
 		cmocka_unit_test(retained_and_given),
 		cmocka_unit_test(snapshot_deleted_early),
+		cmocka_unit_test(snapshots_need_room),
 		cmocka_unit_test(another_controller),
 		cmocka_unit_test(any_write_may_fail),
 	};
