@@ -136,7 +136,8 @@ for ((round = 0; round < rounds; round++)); do
 	[ "$(grep -c '^v1\.' "$dir/ids")" = 4 ] || break
 done
 check "in $rounds rounds every volume was made" [ $round = "$rounds" ]
-check "the operator was killed each time" [ $killed = $((rounds * 2)) ]
+# the supervisor waits longer after each death, so not every kill finds one
+check "the operator was killed in between" [ $killed -ge $rounds ]
 check "and at the end no record is left" wait_for 15 count 0
 check "down" quartermaster down --delete-data --force
 plan
