@@ -51,7 +51,7 @@ static inline void cleanup_name_lock_p(pthread_mutex_t **lock)
 	if (*lock)
 		pthread_mutex_unlock(*lock);
 }
-#define cleanup_name_lock __attribute__((cleanup(cleanup_name_lock_p)))
+#define cleanup_name_lock __attribute__((unused, cleanup(cleanup_name_lock_p)))
 
 /*
  * An info file: {"size", "path_prefix", "kind"} and of what was copied "source", "ready" and so on. -ENOENT: none.

@@ -573,7 +573,8 @@ static void life(struct fixture *f)
 	ask_for(f, "f", (struct ask){ .class = "files" });
 	ask_for(f, "b", (struct ask){ .volume_mode = "Block" });
 	settle(f);
-	if (get_pv_of(f, "a"))
+	cleanup_json json_t *pv = get_pv_of(f, "a");
+	if (pv)
 		put(f, "a", "data");
 	add_snapshot(f, "s", "a", NULL);
 	clone_of(f, "c", "a");
