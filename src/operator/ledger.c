@@ -17,7 +17,7 @@ __extension__ typedef __int128 sum_t;
 struct account {
 	char *pool; /* first: struct keyed */
 	sum_t promised;
-	int count;
+	int count, devices;
 	bool closed;
 };
 
@@ -28,6 +28,7 @@ struct entry {
 	const char *claim;
 	int64_t bytes;
 	bool made; /* has a PersistentVolume */
+	bool device; /* is counted among the account's devices */
 	char text[]; /* what these point to */
 };
 
@@ -73,6 +74,7 @@ static void drop_at(struct ledger *l, size_t at)
 	struct entry *e = keyed_remove(&l->entries, at);
 	e->account->promised -= e->bytes;
 	e->account->count--;
+	e->account->devices -= e->device;
 	l->drops++;
 	free(e);
 }
@@ -83,6 +85,7 @@ static struct entry *put(struct ledger *l, const char *volume, const char *pool,
 	bool found;
 	size_t at = keyed_find(&l->entries, volume, &found);
 	bool made = found && ((struct entry *)l->entries.items[at])->made;
+	bool device = found && ((struct entry *)l->entries.items[at])->device;
 	if (found)
 		drop_at(l, at);
 
@@ -90,10 +93,22 @@ static struct entry *put(struct ledger *l, const char *volume, const char *pool,
 	e->account = account_of(l, pool);
 	e->bytes = bytes;
 	e->made = made;
+	e->device = device;
 	keyed_insert(&l->entries, at, e);
 	e->account->promised += bytes;
 	e->account->count++;
+	e->account->devices += device;
 	return e;
+}
+
+static void put_device(struct ledger *l, const char *volume)
+{
+	struct entry *e = keyed_get(&l->entries, volume);
+
+	if (e && !e->device) {
+		e->device = true;
+		e->account->devices++;
+	}
 }
 
 static void forget_all(struct ledger *l)
@@ -135,6 +150,8 @@ static int load_volume(json_t *pv, void *userdata)
 	cleanup_free char *key = pv_claim_key(pv);
 	if (pool && pv_is_ours(x->op, pv) && pv_makes_sense(pv))
 		put(&x->fresh, object_name(pv), pool, pv_bytes(pv), key)->made = true;
+	if (pv_is_device(pv))
+		put_device(&x->fresh, object_name(pv));
 	return 0;
 }
 
@@ -324,6 +341,22 @@ void ledger_made(struct ledger *l, const char *volume)
 	if (e)
 		e->made = true;
 	pthread_mutex_unlock(&l->lock);
+}
+
+void ledger_device(struct ledger *l, const char *volume)
+{
+	pthread_mutex_lock(&l->lock);
+	put_device(l, volume);
+	pthread_mutex_unlock(&l->lock);
+}
+
+int ledger_devices(struct ledger *l, const char *pool)
+{
+	pthread_mutex_lock(&l->lock);
+	const struct account *a = keyed_get(&l->accounts, pool);
+	int devices = a ? a->devices : 0;
+	pthread_mutex_unlock(&l->lock);
+	return devices;
 }
 
 int ledger_reserve(struct ledger *l, const char *volume, const char *claim, int64_t bytes,

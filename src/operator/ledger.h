@@ -33,6 +33,11 @@ void ledger_drop_claim(struct ledger *l, const char *claim);
 /* It has become a volume: dropped with that only. */
 void ledger_made(struct ledger *l, const char *volume);
 
+/* It is a file or a device, which its user holds locked and open (see may_interrupt). */
+void ledger_device(struct ledger *l, const char *volume);
+/* How many of those live in the pool. */
+int ledger_devices(struct ledger *l, const char *pool);
+
 struct ledger_offer {
 	const char *pool;
 	int64_t limit; /* bytes that may be promised of it in total */

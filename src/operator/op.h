@@ -87,6 +87,8 @@ int64_t pv_bytes(const json_t *pv);
 char *pv_claim_key(const json_t *pv);
 /* What a volume that makes sense is in its pool. */
 enum volume_kind pv_kind(const json_t *pv);
+/* Whether that is a file or a device, which its user holds locked. */
+bool pv_is_device(const json_t *pv);
 /* The ConnectionInfo of a volume, flat, as hostvol reads it. New reference. */
 json_t *pv_connection(enum volume_kind kind, const char *name, const json_t *pool);
 /* Deletes the object, whose data is gone or to be kept, and lets go of it. 0 too where it is gone. */

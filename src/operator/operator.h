@@ -77,6 +77,8 @@ bool operator_mark(const struct kind *kind, const json_t *object);
 	QM_PREFIX "fence" /* StorageStatus: changes with every plan that is carried out */
 #define QM_ANNOTATION_CLASS                                                                        \
 	QM_PREFIX "class" /* StorageStatus: the metadata of a class that is being made again */
+#define QM_ANNOTATION_INTERRUPT                                                                    \
+	QM_PREFIX "interrupt" /* StorageNode: a person allows that its bricks stop ("true") */
 #define QM_FINALIZER_DEPLOYMENT QM_PREFIX "deployment" /* StorageStatus */
 #define QM_FINALIZER_NODE QM_PREFIX "node"
 #define QM_FINALIZER_POOL QM_PREFIX "pool"

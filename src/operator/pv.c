@@ -33,6 +33,13 @@ enum volume_kind pv_kind(const json_t *pv)
 	return pv_handle(pv, &handle) ? handle.kind : VOLUME_DIRECTORY;
 }
 
+bool pv_is_device(const json_t *pv)
+{
+	enum volume_kind kind = pv_kind(pv);
+
+	return kind == VOLUME_FILE || kind == VOLUME_BLOCK;
+}
+
 bool pv_is_taken(const json_t *pv)
 {
 	const char *uid = jstr(pv, "spec", "claimRef", "uid");

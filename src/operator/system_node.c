@@ -418,15 +418,29 @@ static bool pool_is_whole(const json_t *pool)
 	       jint(pool, "status", "healPending") == 0;
 }
 
-/* Nobody notices when what serves this node's bricks stops for a while: their pools are whole, or they are down already. */
-static bool may_interrupt(const struct system *s, const json_t *node)
+/*
+ * Nobody notices when what serves this node's bricks stops for a while: their pools are whole, or they
+ * are down already. The user of a file or device is different: it holds the file locked, and a client
+ * does not open a locked file again on a brick that comes back (client.strict-locks, which is what makes
+ * the lock a fence). So its writes miss that brick until the volume is staged anew, and the next brick
+ * that stops takes it away from its user. *ret_why: a pool for which that is so; a person may allow it.
+ */
+static bool may_interrupt(const struct system *s, const json_t *node, const char **ret_why)
 {
+	bool allowed = streq(object_annotation(node, QM_ANNOTATION_INTERRUPT), "true");
 	size_t i;
 	json_t *b;
+
 	json_array_foreach (jget(node, "status", "agent", "bricks"), i, b) {
 		const json_t *pool = pool_named(s, jstr(b, "pool"));
-		if (pool && jbool(b, "online") && !pool_is_whole(pool))
+		if (!pool || !jbool(b, "online"))
+			continue;
+		if (!pool_is_whole(pool))
 			return false;
+		if (!allowed && ledger_devices(s->op->ledger, object_name(pool)) > 0) {
+			*ret_why = object_name(pool);
+			return false;
+		}
 	}
 	return true;
 }
@@ -460,8 +474,17 @@ static void ensure_agent(struct system *s, const json_t *node)
 	if (m->ensured_ms && m->ensured_generation == generation && now - m->ensured_ms < wait)
 		return;
 	cleanup_json json_t *seen = for_platform(node);
-	int rc = s->op->platform->ops->agent_ensure(s->op->platform, seen, may_interrupt(s, node),
-						    &err);
+	const char *held = NULL;
+	int rc = s->op->platform->ops->agent_ensure(s->op->platform, seen,
+						    may_interrupt(s, node, &held), &err);
+	if (rc == 1 && held)
+		event_record(
+			s->r->kube, &KIND_STORAGENODE, node, "quartermaster", true, "UpdateWaits",
+			"what serves its bricks is to be replaced, but pool %s has volumes that "
+			"are files or devices: end the pods that use them, set the "
+			"annotation " QM_ANNOTATION_INTERRUPT
+			"=true, and start them when the pool has healed",
+			held);
 	if (rc < 0)
 		system_problem(s, "the agent of node %s cannot be run: %s", object_name(node),
 			       error_text(&err, rc));

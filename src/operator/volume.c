@@ -147,6 +147,8 @@ static int volume_reconcile(struct reconcile *r, const char *name)
 	cleanup_free char *claim = pv_claim_key(pv);
 	ledger_set(op->ledger, name, object_label(pv, QM_LABEL_POOL), pv_bytes(pv), claim);
 	ledger_made(op->ledger, name);
+	if (pv_is_device(pv))
+		ledger_device(op->ledger, name);
 	if (fate_of(pv) == FATE_KEEP || !op_leads(r, NULL))
 		return 0;
 	return end_volume(r, name);

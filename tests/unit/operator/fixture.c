@@ -385,6 +385,7 @@ static int p_ensure(struct platform *p, const json_t *node, bool may_roll, struc
 {
 	assert_non_null(jstr(node, "status", "nodeName"));
 	json_object_set_new(of_platform(p)->agents, object_name(node), json_true());
+	of_platform(p)->interruptible += may_roll;
 	return 0;
 }
 

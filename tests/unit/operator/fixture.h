@@ -46,6 +46,7 @@ struct fixture {
 	int worker_rc; /* what workers answer */
 	json_t *agents; /* object: names of nodes whose agent runs */
 	bool agents_silent;
+	int interruptible; /* calls of the platform since it was reset that allowed to stop bricks */
 	int64_t pool_bytes; /* capacity of each pool */
 	struct strv seen; /* keys of all claims and volumes that ever were */
 };

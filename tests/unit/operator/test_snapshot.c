@@ -564,6 +564,41 @@ static void another_controller(void **state)
 	fixture_free(f);
 }
 
+/* How many of the three nodes' bricks may be stopped now. */
+static int interruptible(struct fixture *f)
+{
+	f->now_ms += 61000;
+	agents_act(f);
+	f->interruptible = 0;
+	look(f);
+	return f->interruptible;
+}
+
+/* The user of a locked file loses a brick that stops until the volume is staged anew: so none is stopped unasked. */
+static void files_hold_their_bricks(void **state)
+{
+	struct fixture *f = online();
+
+	add_class(f, "files", "file", NULL);
+	ask_for(f, "d", (struct ask){ 0 });
+	settle(f);
+	assert_int_equal(interruptible(f), 3);
+	ask_for(f, "f", (struct ask){ .class = "files" });
+	settle(f);
+	assert_int_equal(interruptible(f), 0);
+	fixture_restart(f);
+	settle(f);
+	assert_int_equal(interruptible(f), 0);
+	patch(f, &KIND_STORAGENODE, "n2",
+	      json_pack("{s:{s:{s:s}}}", "metadata", "annotations", QM_ANNOTATION_INTERRUPT,
+			"true"));
+	assert_int_equal(interruptible(f), 1);
+	discard(f, &KIND_PVC, "f");
+	settle(f);
+	assert_int_equal(interruptible(f), 3);
+	fixture_free(f);
+}
+
 /* ---- a failure at every write ----------------------------------------------------------------------- */
 
 static void life(struct fixture *f)
@@ -638,6 +673,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(snapshot_deleted_early),
 		cmocka_unit_test(snapshots_need_room),
 		cmocka_unit_test(another_controller),
+		cmocka_unit_test(files_hold_their_bricks),
 		cmocka_unit_test(any_write_may_fail),
 	};
 
