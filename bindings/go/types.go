@@ -17,7 +17,7 @@ type Properties struct {
 	HostID        string   `json:"hostId,omitempty"` // of NVMe
 	SystemUUID    string   `json:"systemUuid,omitempty"`
 	SDCGUID       string   `json:"sdcGuid,omitempty"` // of the ScaleIO client
-	WWPNs         []string `json:"wwpns,omitempty"` // Fibre Channel
+	WWPNs         []string `json:"wwpns,omitempty"`   // Fibre Channel
 	WWNNs         []string `json:"wwnns,omitempty"`
 }
 

@@ -383,12 +383,9 @@ static void test_many_refused(void **state)
 	run_callers(one_refused);
 }
 
-static void test_many_at_once(void **state)
+/* Not with ThreadSanitizer: children that a process of many threads forks hang in its runtime. */
+__attribute__((unused)) static void test_many_at_once(void **state)
 {
-#ifdef __SANITIZE_THREAD__
-	/* children that a process of many threads forks hang or report in its runtime */
-	skip();
-#endif
 	if (!can_mount)
 		skip();
 	run_callers(one_caller);
@@ -501,7 +498,9 @@ int main(void)
 		cmocka_unit_test(test_directory),
 		cmocka_unit_test(test_what_is_in_the_way),
 		cmocka_unit_test(test_many_refused),
+#ifndef __SANITIZE_THREAD__
 		cmocka_unit_test(test_many_at_once),
+#endif
 		cmocka_unit_test(test_registration),
 	};
 
