@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What an application can ask for, on a real cluster: files with a file system of their own, block devices,
+# growing while it writes, snapshots, clones, ephemeral volumes; one writer for what bears only one. Prints TAP.
+# timeout: 600
+. "$(dirname "$0")/lib.sh"
+. tests/cluster/store.sh
+
+own_cleanup() {
+	kubectl -n apps delete pod --all --timeout=60s
+	kubectl -n apps delete volumesnapshot,pvc --all --timeout=60s
+	kubectl delete storageclass files --ignore-not-found
+	kubectl delete volumesnapshotclass copies --ignore-not-found
+}
+
+check "images are built and imported" images
+check "a deployment is installed, and ONLINE" install
+namespace apps
+
+# ---- kinds
+
+class() {
+	kubectl apply -f - <<-'END'
+		apiVersion: storage.k8s.io/v1
+		kind: StorageClass
+		metadata: {name: files}
+		provisioner: csi.quartermaster.storage
+		allowVolumeExpansion: true
+		parameters: {deployment: glusterfs, namespace: quartermaster, kind: file, csi.storage.k8s.io/fstype: xfs}
+	END
+}
+# ask NAME CLASS MODE SIZE [JSON]: a claim; JSON goes into its spec
+ask() {
+	jq -n --arg name "$1" --arg class "$2" --arg mode "$3" --arg size "$4" --argjson more "${5:-{\}}" '{apiVersion: "v1", kind: "PersistentVolumeClaim",
+		metadata: {name: $name}, spec: ({storageClassName: $class, accessModes: [$mode], resources: {requests: {storage: $size}}} + $more)}' | k apply -f - &&
+		k wait "pvc/$1" --for=jsonpath='{.status.phase}'=Bound --timeout=60s
+}
+# app NAME NODE CLAIM COMMAND [block]: a pod with a volume at /data, or a device
+app() {
+	jq -n --arg name "$1" --arg node "$2" --arg claim "$3" --arg command "$4" --arg block "${5:-}" '{apiVersion: "v1", kind: "Pod", metadata: {name: $name},
+		spec: {restartPolicy: "Never", terminationGracePeriodSeconds: 1, nodeName: $node, containers: [{name: "c", image: "localhost/lab:1",
+			command: ["sh", "-c", $command]} + if $block != "" then {volumeDevices: [{name: "d", devicePath: "/dev/volume"}]}
+				else {volumeMounts: [{name: "d", mountPath: "/data"}]} end],
+		volumes: [{name: "d", persistentVolumeClaim: {claimName: $claim}}]}}' | k apply -f -
+}
+runs() { k wait "pod/$1" --for=condition=Ready --timeout="${2:-60}s" || { k describe "pod/$1" | tail -n 8; return 1; }; }
+goes() { k delete pod "$@" --timeout=60s; }
+said() { k get events -o json | jq -r --arg pod "$1" '.items[] | select(.involvedObject.name == $pod) | .message' | grep -- "$2"; }
+check "a class of files" class
+check "a claim of it" ask filed files ReadWriteOnce 400Mi
+check "a pod on it" eval 'app a node1 filed "echo one > /data/f && sync && sleep 100000" && runs a'
+check "has a file system of its own" eval 'k exec a -- grep " /data xfs " /proc/mounts'
+check "another machine is refused" eval 'app b node2 filed "sleep 100000" && wait_for 60 said b "in use by another writer"'
+check "and not by chance" eval '! k wait pod/b --for=condition=Ready --timeout=5s'
+goes b > /dev/null
+
+node_pod() { q get pod -l quartermaster.storage/role=node --field-selector "spec.nodeName=node$1" -o name; }
+node_ready() { [ "$(field daemonset/quartermaster-node '{.status.numberReady}')" = 3 ]; }
+replace_node() { q delete "$(node_pod 1)" --timeout=60s && wait_for 60 node_ready; }
+check "the node service is replaced" replace_node
+check "a second pod on that machine gets the same" eval 'app c node1 filed "cat /data/f && sleep 100000" && runs c && [ "$(k logs c)" = one ]'
+check "the first writes on" k exec a -- sh -c 'echo two >> /data/f && sync'
+check "all of it goes" goes a c
+check "then another machine has it" eval 'app b node2 filed "sleep 100000" && runs b && [ "$(k exec b -- cat /data/f)" = "$(printf "one\ntwo")" ]'
+
+check "a block device" ask raw glusterfs ReadWriteOnce 64Mi '{"volumeMode": "Block"}'
+block='head -c 1048576 /dev/urandom > /tmp/r && dd if=/tmp/r of=/dev/volume bs=65536 conv=fsync 2> /dev/null && md5sum < /tmp/r && sleep 100000'
+check "is written to" eval 'app w node1 raw "$block" block && runs w && wait_for 30 test -n "$(k logs w)" && sum=$(k logs w)'
+check "and read on another machine" eval 'goes w && app r node3 raw "head -c 1048576 /dev/volume | md5sum && sleep 100000" block && runs r && [ "$(k logs r)" = "$sum" ]'
+
+# ---- growing
+
+size_of() { k exec "$1" -- df -k /data | awk 'NR == 2 { print $2 }'; }
+grown() { [ "$(k get pvc filed -o jsonpath='{.status.capacity.storage}')" = 800Mi ] && [ "$(size_of b)" -gt $((700 * 1024)) ]; }
+grow() { k patch pvc "$1" --patch "{\"spec\":{\"resources\":{\"requests\":{\"storage\":\"$2\"}}}}"; }
+writing() { k exec b -- sh -c 'i=0; while [ -e /data/go ]; do dd if=/dev/zero of=/data/w bs=65536 count=8 conv=fsync 2> /dev/null || { touch /data/failed; exit 1; }; done'; }
+k exec b -- touch /data/go
+writing &
+writer=$!
+check "a file grows while it is written to" eval 'grow filed 800Mi && wait_for 90 grown'
+k exec b -- rm /data/go
+check "and the writer did not notice" wait "$writer"
+check "a directory" ask dir glusterfs ReadWriteMany 64Mi
+check "grows at once" eval 'grow dir 96Mi && wait_for 30 eval "[ \$(k get pvc dir -o jsonpath={.status.capacity.storage}) = 96Mi ]"'
+
+# ---- snapshots and clones
+
+snapshot_class() {
+	wait_for 60 kubectl get crd volumesnapshots.snapshot.storage.k8s.io && kubectl apply -f - <<-'END'
+		apiVersion: snapshot.storage.k8s.io/v1
+		kind: VolumeSnapshotClass
+		metadata: {name: copies}
+		driver: csi.quartermaster.storage
+		deletionPolicy: Delete
+	END
+}
+snapshot() {
+	k apply -f - <<-END && k wait "volumesnapshot/$1" --for=jsonpath='{.status.readyToUse}'=true --timeout=60s
+		apiVersion: snapshot.storage.k8s.io/v1
+		kind: VolumeSnapshot
+		metadata: {name: $1}
+		spec: {volumeSnapshotClassName: copies, source: {persistentVolumeClaimName: $2}}
+	END
+}
+from_snapshot='{"dataSource": {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "monday"}}'
+from_claim='{"dataSource": {"kind": "PersistentVolumeClaim", "name": "dir"}}'
+check "a class of snapshots" snapshot_class
+check "data in a directory" eval 'app d node1 dir "head -c 300000 /dev/urandom > /data/x && ln -s x /data/y && md5sum < /data/x && sync && sleep 100000" && runs d && wait_for 30 test -n "$(k logs d)" && sum=$(k logs d)'
+check "a snapshot of it" snapshot monday dir
+check "is not what changes afterwards" k exec d -- sh -c 'echo other > /data/x'
+check "a claim of the snapshot" ask restored glusterfs ReadWriteMany 96Mi "$from_snapshot"
+check "has the data" eval 'app e node2 restored "md5sum < /data/y && sleep 100000" && runs e && [ "$(k logs e)" = "$sum" ]'
+check "a clone" ask cloned glusterfs ReadWriteMany 96Mi "$from_claim"
+check "has what is there now" eval 'app f node3 cloned "cat /data/x && sleep 100000" && runs f && [ "$(k logs f)" = other ]'
+
+# ---- ephemeral
+
+ephemeral() {
+	k apply -f - <<-'END' && runs eph
+		apiVersion: v1
+		kind: Pod
+		metadata: {name: eph}
+		spec:
+		  terminationGracePeriodSeconds: 1
+		  containers: [{name: c, image: localhost/lab:1, command: [sh, -c, 'echo x > /data/x && sleep 100000'], volumeMounts: [{name: s, mountPath: /data}]}]
+		  volumes:
+		  - name: s
+		    ephemeral: {volumeClaimTemplate: {spec: {storageClassName: glusterfs, accessModes: [ReadWriteOnce], resources: {requests: {storage: 32Mi}}}}}
+	END
+}
+check "a generic ephemeral volume" ephemeral
+check "goes with its pod" eval 'goes eph && wait_for 60 eval "! k get pvc eph-s"'
+
+# ---- and nothing is left
+
+no_volumes() { [ -z "$(kubectl get pv,volumesnapshotcontents -o name)" ]; }
+no_devices() { local n; for n in 1 2 3; do ! lab exec $n losetup -a | grep -E 'virtblock|rawblock' || return; done; }
+check "the pods go" k delete pod --all --timeout=90s
+check "no device is left" wait_for 30 no_devices
+check "the claims and snapshots go" k delete volumesnapshot,pvc --all --timeout=90s
+check "and the volumes with them" wait_for 90 no_volumes
+plan
