@@ -144,6 +144,7 @@ int node_publish(struct grpc_call *call, const void *request, void *reply, struc
 		r = volume_begin(p.n, p.q->volume_id, err);
 	if (r < 0)
 		return r;
+	p.w.unfenced = true; /* that was settled when it was staged */
 	if (p.q->readonly)
 		p.w.set |= MOUNT_ATTR_RDONLY;
 	r = publish(&p, err);
