@@ -119,10 +119,12 @@ static int publish(struct publishing *p, struct error *err)
 {
 	int r = find_staged(p, err);
 
-	if (r == 0)
-		r = check_alone(p, err);
+	/* kubelet binds a device that was published to a place of its own: a repeat comes after that */
 	if (r == 0)
 		r = look_at_target(p, err);
+	if (r != 0)
+		return r;
+	r = check_alone(p, err);
 	return r == 0 ? show(p, err) : r;
 }
 

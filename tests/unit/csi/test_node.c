@@ -408,6 +408,30 @@ static void test_fencing(void **state)
 	lun_end(&l);
 }
 
+/* kubelet shows a device to the pod from a bind of its own. */
+static void test_single_user(void **state)
+{
+	struct bind kubelets = {
+		.root = in_dir("lun"), .sub = "", .target = in_dir("kubelets"), .kind = PLACE_DEVICE
+	};
+	struct loop l = LOOP_INIT;
+
+	if (!lun_make(&l))
+		skip();
+	lun_as(true);
+	assert_int_equal(lun_stage("none"), GRPC_OK);
+	assert_int_equal(lun_publish("lun"), GRPC_OK);
+	assert_int_equal(place_make(kubelets.target, PLACE_DEVICE, 0600, TIMEOUT_MS, NULL), 0);
+	assert_int_equal(bind_mount(&kubelets, TIMEOUT_MS, NULL), 0);
+	assert_int_equal(lun_publish("lun"), GRPC_OK);
+	assert_int_equal(lun_publish("second"), GRPC_FAILED_PRECONDITION);
+	assert_int_equal(bind_unmount(kubelets.target, false, TIMEOUT_MS, NULL), 0);
+	assert_int_equal(place_remove(kubelets.target, TIMEOUT_MS, NULL), 0);
+	assert_int_equal(unpublish(LUN, in_dir("lun")), GRPC_OK);
+	assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+	lun_end(&l);
+}
+
 /* ---- many at once ----------------------------------------------------------------------------- */
 
 #define THREADS 12
@@ -601,6 +625,7 @@ int main(void)
 		cmocka_unit_test(test_directory),
 		cmocka_unit_test(test_what_is_in_the_way),
 		cmocka_unit_test(test_fencing),
+		cmocka_unit_test(test_single_user),
 		cmocka_unit_test(test_many_refused),
 		cmocka_unit_test(test_many_at_once),
 		cmocka_unit_test(test_registration),
