@@ -233,6 +233,9 @@ static int configure(int fs, const struct filesystem_mount *m)
 		return -errno;
 	if (m->read_only && fsconfig(fs, FSCONFIG_SET_FLAG, "ro", NULL, 0) < 0)
 		return -errno;
+	/* a clone has the identity of its source, which the kernel mounts only once otherwise */
+	if (streq(m->type, "xfs") && fsconfig(fs, FSCONFIG_SET_FLAG, "nouuid", NULL, 0) < 0)
+		return -errno;
 	r = set_options(fs, m->options);
 	if (r < 0)
 		return r;

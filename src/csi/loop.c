@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/spawn.h"
 #include "base/str.h"
+#include "mounts/bind.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -183,16 +184,53 @@ static char *backing_file(unsigned number)
 	return text;
 }
 
-enum loop_state loop_look(unsigned number, const char *root, const char *sub)
+struct ask {
+	int fd;
+	dev_t now;
+};
+
+/* In a child: the kernel asks the file's own file system. 1: it is that of now. */
+static int do_ask(void *arg)
+{
+	const struct ask *a = arg;
+	struct loop_info64 info;
+
+	if (ioctl(a->fd, LOOP_GET_STATUS64, &info) < 0)
+		return -errno;
+	return info.lo_device == a->now;
+}
+
+/*
+ * A file whose path begins at its file system lies in a mount that is gone. That mount alone may be
+ * (with the container that made it), or the client behind it, too: then another file system serves
+ * now. One that does not answer is not dead.
+ */
+static enum loop_state ask_device(unsigned number, dev_t now, int timeout_ms)
+{
+	struct ask a = { .now = now };
+	char path[32];
+	int r;
+
+	a.fd = open_device(number, path, sizeof(path), O_RDONLY);
+	r = a.fd < 0 ? a.fd : spawn_call(do_ask, &a, timeout_ms, NULL);
+	cleanup_close_p(&a.fd);
+	if (r == -ENXIO)
+		return LOOP_OTHER;
+	return r == 0 || bind_is_dead(r) ? LOOP_LOST : LOOP_SERVES;
+}
+
+enum loop_state loop_look(unsigned number, const char *root, const char *sub, dev_t now,
+			  int timeout_ms)
 {
 	cleanup_free char *file = backing_file(number);
 	cleanup_free char *whole = xasprintf("%s%s%s", root, *sub ? "/" : "", sub);
-	/* a file system that was detached has no place any more, only paths in it */
 	cleanup_free char *inside = xasprintf("/%s", sub);
 
 	if (!file)
 		return LOOP_OTHER;
-	return streq(file, whole) ? LOOP_SERVES : streq(file, inside) ? LOOP_LOST : LOOP_OTHER;
+	if (streq(file, whole))
+		return LOOP_SERVES;
+	return streq(file, inside) ? ask_device(number, now, timeout_ms) : LOOP_OTHER;
 }
 
 struct resize {

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /*
  * Loop devices on files of a shared file system. A lock (F_OFD_SETLK) is taken on the very
@@ -42,10 +43,12 @@ void loop_close(struct loop *l);
 /* What a device has to do with the file root/sub. */
 enum loop_state {
 	LOOP_OTHER, /* nothing */
-	LOOP_LOST, /* it is on the file in a file system that was detached: its client died */
+	LOOP_LOST, /* it is on the file in a file system that serves no more: its client died */
 	LOOP_SERVES,
 };
-enum loop_state loop_look(unsigned number, const char *root, const char *sub);
+/* now: the number of the file system that is mounted at root; 0: none is. */
+enum loop_state loop_look(unsigned number, const char *root, const char *sub, dev_t now,
+			  int timeout_ms);
 /* Takes note of the size of the file, root/sub. */
 int loop_resize(unsigned number, const char *root, const char *sub, int timeout_ms,
 		struct error *err);

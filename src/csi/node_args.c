@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mount.h>
 
+#define FENCING "fencing"
 #define ID_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:-"
 
 int check_volume_id(const char *id, bool with_context, struct error *err)
@@ -205,12 +206,31 @@ static int add_map(json_t *data, struct map m, bool orchestrators_too, struct er
 	for (size_t i = 0; i < m.count; i++) {
 		const struct map_entry *e = m.entries[i];
 
-		if (!orchestrators_too && strchr(e->key, '/'))
+		if (!orchestrators_too && (strchr(e->key, '/') || streq(e->key, FENCING)))
 			continue;
 		/* what is no UTF-8 is refused by the library */
 		if (json_object_set_new(data, e->key, json_string(e->value)) < 0)
 			return error_set(err, EINVAL,
 					 "a key or value of the volume's context is not UTF-8");
+	}
+	return 0;
+}
+
+int context_unfenced(struct map context, bool *ret, struct error *err)
+{
+	*ret = false;
+	for (size_t i = 0; i < context.count; i++) {
+		const struct map_entry *e = context.entries[i];
+
+		if (!streq(e->key, FENCING))
+			continue;
+		if (!streq(e->value, "none"))
+			return error_set(
+				err, EINVAL,
+				"the volume's attribute fencing is \"%.32s\": use none, or "
+				"leave it out",
+				e->value);
+		*ret = true;
 	}
 	return 0;
 }

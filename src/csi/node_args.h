@@ -31,6 +31,7 @@ struct wanted {
 	bool read_only; /* by its access mode */
 	bool many_nodes; /* others may write, too */
 	bool one_target; /* SINGLE_NODE_SINGLE_WRITER */
+	bool unfenced; /* a device that other nodes can write to all the same will do */
 	const char *fs_type; /* "": not said */
 	uint64_t set, clear; /* MOUNT_ATTR_… of its mounts */
 	char *options; /* mount flags that are not of a mount but of its file system: "a,b=c", or "" */
@@ -53,10 +54,13 @@ struct map {
 #define MAP_OF(request, field)                                                                     \
 	((struct map){ (struct map_entry **)(request)->field, (request)->n_##field })
 
+/* Whether the context says "fencing": "none"; another value of it is -EINVAL. */
+int context_unfenced(struct map context, bool *ret, struct error *err);
+
 /*
  * The volume's context as a connection for hostvol: {"driverVolumeType", "data", "consumer"}. Keys
- * with a "/" are the orchestrator's and left out; secrets are added; so are the options, to the
- * driver's own. The volume's id stands for "volumeId" where the context has none. Holds secrets: to
+ * with a "/" are the orchestrator's and left out, as is "fencing", which is ours; secrets are
+ * added; so are the options, to the driver's own. The volume's id stands for "volumeId" where the context has none. Holds secrets: to
  * be ended with connection_free.
  */
 int connection_of(struct map context, struct map secrets, const char *id, const char *consumer,

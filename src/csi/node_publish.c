@@ -119,10 +119,12 @@ static int publish(struct publishing *p, struct error *err)
 {
 	int r = find_staged(p, err);
 
-	if (r == 0)
-		r = check_alone(p, err);
+	/* kubelet binds a device that was published to a place of its own: a repeat comes after that */
 	if (r == 0)
 		r = look_at_target(p, err);
+	if (r != 0)
+		return r;
+	r = check_alone(p, err);
 	return r == 0 ? show(p, err) : r;
 }
 
@@ -144,6 +146,7 @@ int node_publish(struct grpc_call *call, const void *request, void *reply, struc
 		r = volume_begin(p.n, p.q->volume_id, err);
 	if (r < 0)
 		return r;
+	p.w.unfenced = true; /* that was settled when it was staged */
 	if (p.q->readonly)
 		p.w.set |= MOUNT_ATTR_RDONLY;
 	r = publish(&p, err);

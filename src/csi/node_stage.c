@@ -91,6 +91,20 @@ static int keep_staged(const struct staged *s, const struct host_stat *st, const
 	return 1;
 }
 
+/* A file's lock keeps other nodes out; hostvol's own devices have nothing of that kind. */
+static int check_fenced(const struct staged *s, const struct host_stat *st, const struct wanted *w,
+			struct error *err)
+{
+	bool staged = s->shape != SHAPE_DIRECTORY;
+
+	if (st->type != HOST_FILE_BLOCK || w->read_only || w->many_nodes || w->unfenced || staged)
+		return 0;
+	return error_set(err, EINVAL,
+			 "nothing keeps a second node from writing to %s: set fencing: none in the "
+			 "volume's attributes to use it all the same",
+			 jstr(s->record, "path"));
+}
+
 /* ---- file systems ----------------------------------------------------------------------------- */
 
 /* The type that is on the device; an empty one is formatted. */
@@ -183,6 +197,8 @@ int stage_present(struct csi_node *n, const json_t *record, const char *staging,
 		return error_set(err, EINVAL,
 				 "%s is neither a directory, a file nor a block device", path);
 	r = staged_look((json_t *)record, &s, err);
+	if (r == 0)
+		r = check_fenced(&s, &st, w, err);
 	if (r == 0)
 		r = keep_staged(&s, &st, w, err);
 	if (r != 0)
@@ -283,6 +299,8 @@ int node_stage(struct grpc_call *call, const void *request, void *reply, struct 
 		r = path_of(n, "staging_target_path", q->staging_target_path, &staging, err);
 	if (r == 0)
 		r = wanted_read(q->volume_capability, &w, err);
+	if (r == 0)
+		r = context_unfenced(MAP_OF(q, volume_context), &w.unfenced, err);
 	if (r == 0)
 		r = volume_begin(n, q->volume_id, err);
 	if (r < 0)

@@ -136,9 +136,16 @@ bool staged_is(const struct staged *s, const struct mount_entry *e)
 
 enum loop_state staged_loop(const struct staged *s)
 {
-	return s->major == LOOP_MAJOR
-		       ? loop_look(s->minor, record_root(s->record), record_sub(s->record))
-		       : LOOP_OTHER;
+	cleanup_with(mount_entry_done) struct mount_entry e = { 0 };
+	const char *root = record_root(s->record);
+	unsigned major, minor;
+	dev_t now = 0;
+
+	if (s->major != LOOP_MAJOR)
+		return LOOP_OTHER;
+	if (bind_find(root, &e, NULL) > 0 && sscanf(e.device, "%u:%u", &major, &minor) == 2)
+		now = makedev(major, minor);
+	return loop_look(s->minor, root, record_sub(s->record), now, STEP_MS);
 }
 
 int staged_record(struct csi_node *n, const char *id, const char *staging, json_t **ret,

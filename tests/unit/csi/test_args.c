@@ -155,9 +155,10 @@ static json_t *connection(struct map context, struct map secrets, const char *op
 
 static void test_connection(void **state)
 {
-	struct map context = MAP(ENTRY("driverVolumeType", "GLUSTERFS"), ENTRY("export", "h:/v"),
-				 ENTRY("options", "acl"), ENTRY("consumer", "/evil"),
-				 ENTRY("csi.storage.k8s.io/pod.name", "p"));
+	struct map context =
+		MAP(ENTRY("driverVolumeType", "GLUSTERFS"), ENTRY("export", "h:/v"),
+		    ENTRY("options", "acl"), ENTRY("consumer", "/evil"), ENTRY("fencing", "none"),
+		    ENTRY("csi.storage.k8s.io/pod.name", "p"));
 	struct map secrets = MAP(ENTRY("authPassword", "secret"));
 	json_t *o = connection(context, secrets, "noatime,x=y");
 
@@ -169,6 +170,7 @@ static void test_connection(void **state)
 	assert_string_equal(jstr(o, "data", "volumeId"), "v1.p.d.x");
 	assert_null(jget(o, "data", "csi.storage.k8s.io/pod.name"));
 	assert_null(jget(o, "data", "driverVolumeType"));
+	assert_null(jget(o, "data", "fencing"));
 	json_decref(o);
 
 	context = MAP(ENTRY("driverVolumeType", "LOCAL"), ENTRY("volumeId", "mine"));
@@ -191,6 +193,18 @@ static void test_connection_refused(void **state)
 	assert_null(text);
 }
 
+static void test_fencing(void **state)
+{
+	bool unfenced = true;
+
+	assert_int_equal(context_unfenced(MAP(ENTRY("export", "none")), &unfenced, NULL), 0);
+	assert_false(unfenced);
+	assert_int_equal(context_unfenced(MAP(ENTRY("fencing", "none")), &unfenced, NULL), 0);
+	assert_true(unfenced);
+	assert_int_equal(context_unfenced(MAP(ENTRY("fencing", "lock")), &unfenced, NULL), -EINVAL);
+	assert_int_equal(context_unfenced(MAP(ENTRY("fencing", "")), &unfenced, NULL), -EINVAL);
+}
+
 static void test_records(void **state)
 {
 	json_t *record = json_pack("{s:s}", "volumeId", "pvc-1");
@@ -207,7 +221,7 @@ int main(void)
 		cmocka_unit_test(test_volume_ids),   cmocka_unit_test(test_paths),
 		cmocka_unit_test(test_access_modes), cmocka_unit_test(test_mount_flags),
 		cmocka_unit_test(test_connection),   cmocka_unit_test(test_connection_refused),
-		cmocka_unit_test(test_records),
+		cmocka_unit_test(test_fencing),	     cmocka_unit_test(test_records),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* File systems on loop devices, in a mount namespace of the test's own. */
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "csi/filesystem.h"
+#include "csi/loop.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define STEP_MS 20000
+#define MIB (1 << 20)
+
+static char dir[] = "/tmp/qm-test-fs.XXXXXX";
+static char first[64], second[64], disk[64];
+
+static void resize_disk(off_t size)
+{
+	cleanup_close int fd = open(disk, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, size), 0);
+}
+
+static struct loop attach(bool read_only)
+{
+	struct loop_options o = {
+		.root = dir, .sub = "disk", .lock = LOOP_LOCK_SHARED, .read_only = read_only
+	};
+	struct loop l = LOOP_INIT;
+	struct error err = ERROR_INIT;
+
+	if (loop_attach(&o, STEP_MS, &l, &err) < 0) {
+		print_message("no loop device here: %s\n", err.message);
+		skip();
+	}
+	return l;
+}
+
+static void end(struct loop *l)
+{
+	loop_close(l);
+	assert_int_equal(loop_await_end(l->number, STEP_MS, NULL), 0);
+}
+
+static int mount_it(const struct loop *l, const char *type, const char *target, bool read_only)
+{
+	return filesystem_mount(&(struct filesystem_mount){ .device = l->device,
+							    .type = type,
+							    .target = target,
+							    .options = "",
+							    .read_only = read_only },
+				NULL);
+}
+
+/* A clone has the identity of its source. */
+static void test_xfs_twins(void **state)
+{
+	struct loop one, two;
+	struct error err = ERROR_INIT;
+
+	resize_disk(400 * MIB);
+	one = attach(false);
+	if (filesystem_make(one.device, "xfs", &err) < 0) {
+		print_message("no xfs here: %s\n", err.message);
+		end(&one);
+		skip();
+	}
+	end(&one);
+	one = attach(true);
+	two = attach(true);
+	assert_int_equal(mount_it(&one, "xfs", first, true), 0);
+	assert_int_equal(mount_it(&two, "xfs", second, true), 0);
+	assert_int_equal(umount2(second, 0), 0);
+	assert_int_equal(umount2(first, 0), 0);
+	end(&one);
+	end(&two);
+}
+
+static int setup(void **state)
+{
+	assert_non_null(mkdtemp(dir));
+	snprintf(first, sizeof(first), "%s/first", dir);
+	snprintf(second, sizeof(second), "%s/second", dir);
+	snprintf(disk, sizeof(disk), "%s/disk", dir);
+	return mkdir(first, 0700) || mkdir(second, 0700);
+}
+
+static int teardown(void **state)
+{
+	return remove_tree(dir, NULL);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = { cmocka_unit_test(test_xfs_twins) };
+
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return 77; /* skipped */
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
