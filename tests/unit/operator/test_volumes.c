@@ -311,6 +311,29 @@ static void copies(void **state)
 	fixture_free(f);
 }
 
+/* What the snapshot loops took is not an orchestrator's to delete. */
+static void others_snapshots(void **state)
+{
+	struct fixture *f = fixture_online();
+	struct volumes *v = volumes_of(f);
+	struct volume_request q = { .name = "one", .bytes = GIB, .kind = VOLUME_DIRECTORY };
+	struct handle one, snap;
+	cleanup_json json_t *said = NULL;
+
+	assert_int_equal(create(f, &q, &one), 0);
+	struct worker_pool pool = { .name = POOL };
+	struct worker_volume from = { one.kind, one.name };
+	assert_int_equal(f->workers.ops->snapshot(&f->workers, &pool, &from, "snap-1", &said, NULL),
+			 0);
+	assert_int_equal(handle_parse("v1." POOL ".s.snap-1", &snap, NULL), 0);
+	assert_int_equal(v->ops->snapshot_remove(v, &snap, NULL), -EBUSY);
+	assert_non_null(jget(f->snapshots, POOL, "snap-1"));
+	assert_int_equal(handle_parse("v1." POOL ".s.snap-2", &snap, NULL), 0);
+	assert_int_equal(v->ops->snapshot_remove(v, &snap, NULL), 0);
+	operator_volumes_free(v);
+	fixture_free(f);
+}
+
 /* What cannot be made leaves nothing behind. */
 static void given_up(void **state)
 {
@@ -410,6 +433,7 @@ int main(void)
 		cmocka_unit_test(claims_are_left_alone),
 		cmocka_unit_test(lists),
 		cmocka_unit_test(copies),
+		cmocka_unit_test(others_snapshots),
 		cmocka_unit_test(given_up),
 		cmocka_unit_test(any_write_may_fail),
 	};
