@@ -67,7 +67,8 @@ static enum fate fate_of(const json_t *pv)
 	bool deletes = streq(jstr(pv, "spec", "persistentVolumeReclaimPolicy"), "Delete");
 	bool released = streq(phase, "Released") || streq(phase, "Failed");
 
-	if (released && deletes)
+	/* as Kubernetes does: who takes the claimRef away to rescue it has until then */
+	if (released && deletes && pv_is_taken(pv))
 		return FATE_RECLAIM;
 	if (!object_deleting(pv) || !object_has_finalizer(pv, QM_FINALIZER_VOLUME))
 		return FATE_KEEP;

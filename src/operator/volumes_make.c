@@ -132,6 +132,28 @@ static int check_pool(struct job *j, const char *name)
 			     : rc;
 }
 
+/* The record comes before the data and goes after it: data without one is what a person kept. */
+static int refuse_kept(struct job *j, const struct volume_request *q, const char *name,
+		       const json_t *pool)
+{
+	struct workers *w = j->op->workers;
+	struct worker_volume volume = { q->kind, name };
+	struct pool_access access;
+	cleanup_json json_t *said = NULL;
+
+	pool_access(pool, &access);
+	int rc = w->ops->find(w, &access.pool, &volume, &said, &j->r.error);
+	if (rc == -ENOENT) {
+		j->r.error = ERROR_INIT;
+		return 0;
+	}
+	return rc < 0 ? rc
+		      : error_set(&j->r.error, EEXIST,
+				  "data of an earlier volume %s is still in pool %s; remove it "
+				  "(DeleteVolume does), or use another name than %.128s",
+				  name, object_name(pool), q->name);
+}
+
 static int begin(struct job *j, const struct volume_request *q, const char *name, json_t **ret)
 {
 	struct origin origin;
@@ -147,6 +169,11 @@ static int begin(struct job *j, const struct volume_request *q, const char *name
 		rc = reserve(j, name, bytes, q->source ? origin.id.pool : q->pool, &pool);
 	if (rc < 0)
 		return rc;
+	rc = refuse_kept(j, q, name, pool);
+	if (rc < 0) {
+		ledger_drop(j->op->ledger, name);
+		return rc;
+	}
 	pv = record_new(j->op, q, pool, bytes);
 	rc = kube_create(j->r.kube, &KIND_PV, pv, ret, &j->r.error);
 	if (rc == 0)
@@ -273,12 +300,25 @@ static int make_data(struct job *j, const struct volume_request *q, const json_t
 		      : w->ops->copy(w, &access.pool, &volume, pv_bytes(pv), &source, &j->r.error);
 }
 
-/* Who is told that it failed for good does not ask again: so nothing may be left of it. */
+/* The record alone; its policy stays Retain, so that the volume loop keeps the data too, if we die here. */
+static int end_record(struct job *j, const json_t *pv)
+{
+	int rc = pv_end(&j->r, pv);
+
+	if (rc == 0)
+		ledger_drop(j->op->ledger, object_name(pv));
+	return rc;
+}
+
+/*
+ * Who is told that it failed for good does not ask again: so nothing may be left of it. What is
+ * there already is another's data, and stays.
+ */
 static int give_up(struct job *j, const json_t *pv, int rc)
 {
 	struct error why = j->r.error;
 
-	if (end_volume(j, pv) == 0)
+	if ((rc == -EEXIST ? end_record(j, pv) : end_volume(j, pv)) == 0)
 		j->r.error = why;
 	else
 		rc = -EAGAIN; /* the same call again takes it up */
@@ -320,6 +360,10 @@ static int existing(struct job *j, const struct volume_request *q, const char *n
 				 "delete it, or use another name than %.128s",
 				 name, q->name);
 	if (record_goes(pv)) {
+		/* a person deletes the record alone: the data is kept, as Retain says */
+		if (!streq(jstr(pv, "spec", "persistentVolumeReclaimPolicy"), "Delete"))
+			return error_set(&j->r.error, EINPROGRESS, "the volume %s is being removed",
+					 name);
 		rc = end_volume(j, pv);
 		return rc < 0 ? rc
 			      : error_set(&j->r.error, ESTALE, "the volume %s is being removed",

@@ -130,6 +130,20 @@ int volumes_snapshot(struct volumes *v, const char *name, const struct handle *s
 	return job_end(&j, rc, err);
 }
 
+/* One that the snapshot loops took is in a VolumeSnapshotContent's hands: who deletes that deletes it. */
+static int refuse_others(struct job *j, const json_t *pool, const char *name)
+{
+	cleanup_json json_t *said = NULL;
+
+	if (str_has_prefix(name, "csi-"))
+		return 0;
+	int rc = ask(j, pool, name, &said);
+	if (rc < 0)
+		return rc;
+	return error_set(&j->r.error, EBUSY,
+			 "snapshot %s belongs to a VolumeSnapshotContent; delete that", name);
+}
+
 int volumes_snapshot_remove(struct volumes *v, const struct handle *id, struct error *err)
 {
 	struct job j;
@@ -139,6 +153,8 @@ int volumes_snapshot_remove(struct volumes *v, const struct handle *id, struct e
 	if (rc < 0)
 		return rc;
 	rc = job_pool(&j, id->pool, &pool);
+	if (rc == 0)
+		rc = refuse_others(&j, pool, id->name);
 	if (rc == 0) {
 		pool_access(pool, &access);
 		do
@@ -146,7 +162,7 @@ int volumes_snapshot_remove(struct volumes *v, const struct handle *id, struct e
 								 id->name, &j.r.error);
 		while (job_again(&j, rc));
 	} else if (rc == -ENOENT) {
-		rc = 0; /* the pool took it along */
+		rc = 0; /* gone already, or the pool took it along */
 	}
 	return job_end(&j, rc, err);
 }

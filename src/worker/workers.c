@@ -180,7 +180,7 @@ static int get_worker(struct worker_manager *m, const struct worker_pool *pool, 
 		if (idle)
 			end_worker(m, idle, -ECANCELED, "ended to make room");
 		else if (wait_until(m, &m->changed, deadline) == ETIMEDOUT)
-			return error_set(err, EBUSY,
+			return error_set(err, EAGAIN,
 					 "pool %s has to wait: all %d gluster workers are at work",
 					 pool->name, m->max);
 	}

@@ -203,6 +203,8 @@ static int w_create(struct workers *w, const struct worker_pool *pool,
 {
 	struct fixture *f = of_workers(w);
 	cleanup_free char *key = volume_key(v);
+	if (f->make_rc < 0)
+		return error_set(err, -f->make_rc, "it cannot be made");
 	int rc = worker_fault(f, err);
 	if (rc == 0 && jint(f->volumes, pool->name, key) < size)
 		jset(f->volumes, json_integer(size), pool->name, key);

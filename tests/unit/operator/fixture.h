@@ -44,6 +44,7 @@ struct fixture {
 	int copy_calls; /* how often a copy says that it is under way */
 	bool under_way; /* since the last round: one said so */
 	int worker_rc; /* what workers answer */
+	int make_rc; /* what they answer where something is to be made */
 	json_t *agents; /* object: names of nodes whose agent runs */
 	bool agents_silent;
 	int interruptible; /* calls of the platform since it was reset that allowed to stop bricks */

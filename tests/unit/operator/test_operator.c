@@ -269,6 +269,29 @@ static void reclaim_policies(void **state)
 	reclaim("archive", false, "archived-pvc");
 }
 
+/* A person takes the claimRef away before the phase has followed, to have the data bound again. */
+static void rescued_volume_stays(void **state)
+{
+	struct fixture *f = fixture_online();
+	add_claim(f, "c1", "gold", "1Gi");
+	settle(f);
+	cleanup_json json_t *pv = get_pv_of(f, "c1");
+	const char *name = object_name(pv);
+	patch(f, &KIND_PV, name,
+	      json_pack("{s:{s:s}}", "spec", "persistentVolumeReclaimPolicy", "Retain"));
+	discard(f, &KIND_PVC, "c1");
+	settle(f);
+	assert_true(phase_is(f, &KIND_PV, name, "Released"));
+	patch(f, &KIND_PV, name,
+	      json_pack("{s:{s:s, s:n}}", "spec", "persistentVolumeReclaimPolicy", "Delete",
+			"claimRef"));
+	VOLUME_CONTROLLER.reconcile(&f->r, name);
+	settle(f);
+	assert_true(has_volume(f, "gold-1", name));
+	assert_true(phase_is(f, &KIND_PV, name, "Available"));
+	fixture_free(f);
+}
+
 static void bound_volume_is_held(void **state)
 {
 	struct fixture *f = fixture_online();
@@ -528,6 +551,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(refused_claims),
 		cmocka_unit_test(deleted_while_in_the_making),
 		cmocka_unit_test(reclaim_policies),
+		cmocka_unit_test(rescued_volume_stays),
 		cmocka_unit_test(bound_volume_is_held),
 		cmocka_unit_test(made_by_a_person),
 		cmocka_unit_test(node_is_held_while_needed),

@@ -311,6 +311,29 @@ static void copies(void **state)
 	fixture_free(f);
 }
 
+/* What the snapshot loops took is not an orchestrator's to delete. */
+static void others_snapshots(void **state)
+{
+	struct fixture *f = fixture_online();
+	struct volumes *v = volumes_of(f);
+	struct volume_request q = { .name = "one", .bytes = GIB, .kind = VOLUME_DIRECTORY };
+	struct handle one, snap;
+	cleanup_json json_t *said = NULL;
+
+	assert_int_equal(create(f, &q, &one), 0);
+	struct worker_pool pool = { .name = POOL };
+	struct worker_volume from = { one.kind, one.name };
+	assert_int_equal(f->workers.ops->snapshot(&f->workers, &pool, &from, "snap-1", &said, NULL),
+			 0);
+	assert_int_equal(handle_parse("v1." POOL ".s.snap-1", &snap, NULL), 0);
+	assert_int_equal(v->ops->snapshot_remove(v, &snap, NULL), -EBUSY);
+	assert_non_null(jget(f->snapshots, POOL, "snap-1"));
+	assert_int_equal(handle_parse("v1." POOL ".s.snap-2", &snap, NULL), 0);
+	assert_int_equal(v->ops->snapshot_remove(v, &snap, NULL), 0);
+	operator_volumes_free(v);
+	fixture_free(f);
+}
+
 /* What cannot be made leaves nothing behind. */
 static void given_up(void **state)
 {
@@ -319,15 +342,23 @@ static void given_up(void **state)
 	struct volumes *v = volumes_of(f);
 	struct volume_info info = { 0 };
 
-	f->worker_rc = -ETIMEDOUT; /* who knows: the record stays until somebody asks again */
+	f->worker_rc = -ETIMEDOUT; /* nobody says what is there: nothing is begun */
+	assert_int_equal(v->ops->create(v, &q, &info, NULL), -ETIMEDOUT);
+	assert_int_equal(count(f, &KIND_PV), 0);
+	assert_int_equal(ledger_promised(f->op.ledger, NULL), 0);
+	f->worker_rc = 0;
+	f->make_rc = -ETIMEDOUT; /* who knows: the record stays until somebody asks again */
 	assert_int_equal(v->ops->create(v, &q, &info, NULL), -ETIMEDOUT);
 	assert_int_equal(count(f, &KIND_PV), 1);
 	settle(f);
-	f->worker_rc = 0;
+	f->make_rc = 0;
 	assert_int_equal(v->ops->create(v, &q, &info, NULL), 0);
 	volume_info_done(&info);
 
 	q.name = "u";
+	f->make_rc = -ETIMEDOUT;
+	assert_int_equal(v->ops->create(v, &q, &info, NULL), -ETIMEDOUT);
+	f->make_rc = 0;
 	f->worker_rc = -EOPNOTSUPP; /* for good: what was begun is undone as soon as that can be */
 	assert_int_equal(v->ops->create(v, &q, &info, NULL), -EOPNOTSUPP);
 	f->worker_rc = 0;
@@ -343,6 +374,58 @@ static void given_up(void **state)
 	f->leads = false;
 	assert_int_equal(v->ops->create(v, &q, &info, NULL), -EAGAIN);
 	assert_int_equal(count(f, &KIND_PV), 1);
+	operator_volumes_free(v);
+	fixture_free(f);
+}
+
+/* ---- data that was kept ------------------------------------------------------------------------ */
+
+/* A person deleted the record alone: a call of the same name neither destroys nor adopts the data. */
+static void kept_data_stays(void **state)
+{
+	struct fixture *f = fixture_online();
+	struct volume_request q = { .name = "v", .bytes = GIB, .kind = VOLUME_DIRECTORY };
+	struct volumes *v = volumes_of(f);
+	struct volume_info info = { 0 };
+	struct handle id;
+
+	assert_int_equal(create(f, &q, &id), 0);
+	settle(f);
+	discard(f, &KIND_PV, id.name); /* held by our finalizer yet */
+	assert_int_equal(v->ops->create(v, &q, &info, NULL), -EINPROGRESS);
+	assert_true(has_volume(f, POOL, id.name));
+	settle(f);
+	assert_int_equal(count(f, &KIND_PV), 0);
+	assert_true(has_volume(f, POOL, id.name));
+	assert_int_equal(v->ops->create(v, &q, &info, NULL), -EEXIST);
+	assert_true(has_volume(f, POOL, id.name));
+	assert_int_equal(count(f, &KIND_PV), 0);
+	assert_int_equal(ledger_promised(f->op.ledger, NULL), 0);
+	assert_int_equal(discard_volume(f, &id), 0);
+	assert_int_equal(create(f, &q, &id), 0);
+	operator_volumes_free(v);
+	fixture_free(f);
+}
+
+/* What turns up between the look and the making is another's as well. */
+static void found_while_making(void **state)
+{
+	struct fixture *f = fixture_online();
+	struct volume_request q = { .name = "v", .bytes = GIB, .kind = VOLUME_DIRECTORY };
+	struct volumes *v = volumes_of(f);
+	struct volume_info info = { 0 };
+	char name[CSI_NAME_MAX];
+
+	csi_volume_name("v", name);
+	f->make_rc = -ETIMEDOUT;
+	assert_int_equal(v->ops->create(v, &q, &info, NULL), -ETIMEDOUT);
+	jset(f->volumes, json_integer(GIB), POOL, name);
+	f->make_rc = -EEXIST;
+	assert_int_equal(v->ops->create(v, &q, &info, NULL), -EEXIST);
+	settle(f);
+	assert_true(has_volume(f, POOL, name));
+	assert_int_equal(count(f, &KIND_PV), 0);
+	assert_int_equal(ledger_promised(f->op.ledger, NULL), 0);
 	operator_volumes_free(v);
 	fixture_free(f);
 }
@@ -410,7 +493,10 @@ int main(void)
 		cmocka_unit_test(claims_are_left_alone),
 		cmocka_unit_test(lists),
 		cmocka_unit_test(copies),
+		cmocka_unit_test(others_snapshots),
 		cmocka_unit_test(given_up),
+		cmocka_unit_test(kept_data_stays),
+		cmocka_unit_test(found_while_making),
 		cmocka_unit_test(any_write_may_fail),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -185,6 +185,38 @@ static void others_wait_while_all_work(void **state)
 	w->ops->free(w);
 }
 
+struct always {
+	struct workers *w;
+	atomic_bool stop;
+};
+
+static void *always_slow(void *arg)
+{
+	struct always *a = arg;
+	while (!atomic_load(&a->stop))
+		slow(a->w);
+	return NULL;
+}
+
+/* Who got no place may get one the next time: nothing has failed for good. */
+static void all_are_at_work(void **state)
+{
+	struct always a = { .w = start(1, 0, 2000) };
+	pthread_t threads[2];
+	struct error err = ERROR_INIT;
+	for (int i = 0; i < 2; i++) {
+		pthread_create(&threads[i], NULL, always_slow, &a);
+		poll(NULL, 0, 50);
+	}
+	int rc = a.w->ops->create(a.w, &pool_b, &VOLUME("pvc-1"), 5, &err);
+	atomic_store(&a.stop, true);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(rc, -EAGAIN);
+	assert_non_null(strstr(err.message, "at work"));
+	a.w->ops->free(a.w);
+}
+
 struct storm {
 	struct workers *w;
 	int failed;
@@ -223,6 +255,7 @@ int main(void)
 		cmocka_unit_test(idle_workers_end),
 		cmocka_unit_test(room_is_made),
 		cmocka_unit_test(others_wait_while_all_work),
+		cmocka_unit_test(all_are_at_work),
 		cmocka_unit_test(many_threads),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
