@@ -120,7 +120,7 @@ static int settle_fs(const char *device, const struct wanted *w, char type[stati
 		if (*w->fs_type && !streq(type, w->fs_type))
 			return error_set(err, EINVAL, "the volume has %s, but %s is asked for",
 					 type, w->fs_type);
-		return 0;
+		return w->read_only ? 0 : filesystem_check(device, type, err);
 	}
 	if (w->read_only)
 		return error_set(err, EBUSY,
@@ -128,6 +128,20 @@ static int settle_fs(const char *device, const struct wanted *w, char type[stati
 	log_info("%s is empty: formatting it as %s", device, want);
 	snprintf(type, FS_NAME_MAX, "%s", want);
 	return filesystem_make(device, want, err);
+}
+
+/* A clone may be larger than its source. It can be used as it is, too, and grown later. */
+static void fill_device(const char *device, const char *type, const char *staging,
+			const struct wanted *w)
+{
+	struct error err = ERROR_INIT;
+	int r;
+
+	if (w->set & MOUNT_ATTR_RDONLY)
+		return;
+	r = filesystem_grow(device, type, staging, &err);
+	if (r < 0 && r != -EOPNOTSUPP)
+		log_warn("the file system at %s was not grown: %s", staging, error_text(&err, r));
 }
 
 static int stage_filesystem(const json_t *record, const struct host_stat *st, const char *staging,
@@ -146,13 +160,16 @@ static int stage_filesystem(const json_t *record, const struct host_stat *st, co
 		r = settle_fs(d.path, w, type, err);
 	if (r < 0)
 		return r;
-	return filesystem_mount(&(struct filesystem_mount){ .device = d.path,
-							    .type = type,
-							    .target = staging,
-							    .options = w->options,
-							    .read_only = w->read_only,
-							    .attributes = w->set },
-				err);
+	r = filesystem_mount(&(struct filesystem_mount){ .device = d.path,
+							 .type = type,
+							 .target = staging,
+							 .options = w->options,
+							 .read_only = w->read_only,
+							 .attributes = w->set },
+			     err);
+	if (r == 0)
+		fill_device(d.path, type, staging, w);
+	return r;
 }
 
 /* The device's file is bound below the staging path: so the mount table says which one it is. */
