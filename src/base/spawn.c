@@ -281,14 +281,41 @@ int spawn_check(const struct spawn *s, struct spawn_result *ret, struct error *e
 	return 0;
 }
 
-static _Noreturn void call_child(int (*fn)(void *arg), void *arg, int fd, pid_t parent)
+#define KEEP_ALL (-2)
+
+struct to_call {
+	int (*fn)(void *arg);
+	void *arg;
+	int keep_fd; /* -1: none */
+};
+
+/* All from 3 on but two, in ascending order. */
+static int close_all_but(int one, int two)
 {
-	setpgid(0, 0);
-	child_die_with(parent);
-	child_report(fd, fn(arg));
+	unsigned from[] = { 3, (unsigned)one + 1, (unsigned)two + 1 };
+	unsigned to[] = { (unsigned)one, (unsigned)two, UINT_MAX }; /* one past the last */
+
+	for (int i = 0; i < 3; i++) {
+		unsigned first = from[i] < 3 ? 3 : from[i];
+
+		if (first < to[i] && close_range(first, to[i] - (i < 2), 0) < 0)
+			return -errno;
+	}
+	return 0;
 }
 
-int spawn_call(int (*fn)(void *arg), void *arg, int timeout_ms, struct error *err)
+static _Noreturn void call_child(const struct to_call *c, int fd, pid_t parent)
+{
+	int keep = c->keep_fd < 0 ? fd : c->keep_fd, r = 0;
+
+	setpgid(0, 0);
+	child_die_with(parent);
+	if (c->keep_fd != KEEP_ALL)
+		r = close_all_but(keep < fd ? keep : fd, keep < fd ? fd : keep);
+	child_report(fd, r < 0 ? r : c->fn(c->arg));
+}
+
+static int call(const struct to_call *c, int timeout_ms, struct error *err)
 {
 	int64_t end = clock_mono_ms(&clock_real) + timeout_ms;
 	int ends[2], value = 0, r;
@@ -304,7 +331,7 @@ int spawn_call(int (*fn)(void *arg), void *arg, int timeout_ms, struct error *er
 	if (pid < 0)
 		return error_errno(err, -pid, "cannot start a process");
 	if (pid == 0)
-		call_child(fn, arg, to, parent);
+		call_child(c, to, parent);
 	pidfd = child_pidfd(pid);
 	close(TAKE_FD(to));
 	r = pidfd < 0 ? pidfd : child_read_report(from, end, &value);
@@ -319,4 +346,16 @@ int spawn_call(int (*fn)(void *arg), void *arg, int timeout_ms, struct error *er
 	if (value < 0)
 		return error_errno(err, -value, "a system call failed");
 	return value;
+}
+
+int spawn_call(int (*fn)(void *arg), void *arg, int timeout_ms, struct error *err)
+{
+	return call(&(struct to_call){ .fn = fn, .arg = arg, .keep_fd = KEEP_ALL }, timeout_ms,
+		    err);
+}
+
+int spawn_call_keeping(int (*fn)(void *arg), void *arg, int keep_fd, int timeout_ms,
+		       struct error *err)
+{
+	return call(&(struct to_call){ .fn = fn, .arg = arg, .keep_fd = keep_fd }, timeout_ms, err);
 }

@@ -39,6 +39,12 @@ int spawn_check(const struct spawn *s, struct spawn_result *ret /* may be NULL *
  * -ETIMEDOUT when the deadline passed.
  */
 int spawn_call(int (*fn)(void *arg), void *arg, int timeout_ms, struct error *err);
+/*
+ * The same with no descriptor in the child but 0, 1, 2 and keep_fd (-1: none): a child that hangs
+ * for good then keeps nothing in use that others are to end.
+ */
+int spawn_call_keeping(int (*fn)(void *arg), void *arg, int keep_fd, int timeout_ms,
+		       struct error *err);
 
 /*
  * Starts a program that outlives us: new session, descriptors 0-2 on /dev/null and log_path

@@ -20,6 +20,7 @@
 #define PROBE_MS 20000
 #define MOUNT_MS 60000
 #define FORMAT_MS 120000
+#define CHECK_MS 600000
 #define GROW_MS 120000
 
 /* What a child finds out is left in memory that is shared with it. */
@@ -119,7 +120,7 @@ int filesystem_probe(const char *device, char ret[static FS_NAME_MAX], struct er
 {
 	cleanup_with(answer_free) struct answer *a = answer_new();
 	struct probe p = { .device = device, .answer = a };
-	int r = a ? spawn_call(do_probe, &p, PROBE_MS, NULL) : -ENOMEM;
+	int r = a ? spawn_call_keeping(do_probe, &p, -1, PROBE_MS, NULL) : -ENOMEM;
 
 	if (r == -ENOSPC)
 		return error_set(err, EINVAL, "%s is too small for a file system", device);
@@ -171,13 +172,45 @@ int filesystem_make(const char *device, const char *type, struct error *err)
 	return r;
 }
 
+static bool is_ext(const char *type)
+{
+	return streq(type, "ext4") || streq(type, "ext3") || streq(type, "ext2");
+}
+
+#define FSCK_UNCORRECTED 4 /* of e2fsck's status, with all above; 1 and 2: it was mended */
+#define FSCK_ERROR 8 /* it could not work: the device is in use, … */
+
+int filesystem_check(const char *device, const char *type, struct error *err)
+{
+	const char *argv[] = { "e2fsck", "-p", device, NULL };
+	int status = 0;
+
+	for (int i = 0; is_ext(type) && i < TRIES; i++) {
+		cleanup_with(spawn_result_done) struct spawn_result result = { 0 };
+		int r = spawn_run(&(struct spawn){ .argv = argv, .timeout_ms = CHECK_MS }, &result,
+				  err);
+
+		if (r < 0)
+			return r == -ENOENT ? 0 : r;
+		status = result.status;
+		if (status != FSCK_ERROR)
+			break;
+		pause_shortly();
+	}
+	if (status < FSCK_UNCORRECTED)
+		return 0;
+	if (status & FSCK_UNCORRECTED)
+		return error_set(err, EIO, "the file system on %s needs e2fsck by hand", device);
+	return error_set(err, EIO, "e2fsck of %s failed with status %d", device, status);
+}
+
 int filesystem_grow(const char *device, const char *type, const char *mount_point,
 		    struct error *err)
 {
 	const char *ext[] = { "resize2fs", device, NULL };
 	const char *xfs[] = { "xfs_growfs", "-d", mount_point, NULL };
 
-	if (streq(type, "ext4") || streq(type, "ext3") || streq(type, "ext2"))
+	if (is_ext(type))
 		return run(ext, GROW_MS, err);
 	if (streq(type, "xfs"))
 		return run(xfs, GROW_MS, err);
@@ -272,11 +305,11 @@ int filesystem_mount(const struct filesystem_mount *m, struct error *err)
 {
 	cleanup_with(answer_free) struct answer *a = answer_new();
 	struct mounting g = { .m = m, .answer = a };
-	int r = a ? spawn_call(do_mount, &g, MOUNT_MS, NULL) : -ENOMEM;
+	int r = a ? spawn_call_keeping(do_mount, &g, -1, MOUNT_MS, NULL) : -ENOMEM;
 
 	for (int i = 0; i < TRIES && r == -EBUSY; i++) {
 		pause_shortly();
-		r = spawn_call(do_mount, &g, MOUNT_MS, NULL);
+		r = spawn_call_keeping(do_mount, &g, -1, MOUNT_MS, NULL);
 	}
 	if (r < 0 && a && a->text[0])
 		return error_set(err, -r, "cannot mount %s (%s): %.*s", m->device, m->type,

@@ -17,6 +17,12 @@ int filesystem_probe(const char *device, char ret[static FS_NAME_MAX], struct er
 /* ext4, ext3 or xfs; others are -EINVAL. */
 int filesystem_make(const char *device, const char *type, struct error *err);
 
+/*
+ * Before it is mounted for writing: mends what can be mended without asking (ext2, 3 and 4; others
+ * do that themselves as they are mounted). -EIO: that takes a person.
+ */
+int filesystem_check(const char *device, const char *type, struct error *err);
+
 struct filesystem_mount {
 	const char *device, *type, *target;
 	const char *options; /* of the file system, separated by commas; or "" */

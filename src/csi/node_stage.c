@@ -8,8 +8,11 @@
 #include "csi/node_service.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #define ATTACH_MS 30000
 #define DEFAULT_FS "ext4"
@@ -20,12 +23,18 @@
 /* A block device to be staged: hostvol's own, or a loop device on its file. */
 struct device {
 	struct loop loop; /* fd -1 for hostvol's own */
+	int pin; /* hostvol's own, held open: while it is, its name and numbers are no other disk's */
 	char *path;
 };
+#define DEVICE_INIT                                                                                \
+	{                                                                                          \
+		.loop = LOOP_INIT, .pin = -1                                                       \
+	}
 
 static void device_done(struct device *d)
 {
 	loop_close(&d->loop);
+	cleanup_close_p(&d->pin);
 	free(d->path);
 }
 
@@ -45,13 +54,29 @@ static int device_of_file(const json_t *record, const struct wanted *w, struct d
 	return r;
 }
 
+static int device_pin(const char *path, const struct host_stat *st, int *ret, struct error *err)
+{
+	cleanup_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	struct stat is;
+
+	if (fd < 0 || fstat(fd, &is) < 0)
+		return error_errno(err, errno, "cannot open %s", path);
+	if (!S_ISBLK(is.st_mode) || is.st_rdev != makedev(st->major, st->minor))
+		return error_set(err, ESTALE, "%s is not %u:%u any more: try again", path,
+				 st->major, st->minor);
+	*ret = TAKE_FD(fd);
+	return 0;
+}
+
 static int device_open(const json_t *record, const struct host_stat *st, const struct wanted *w,
 		       struct device *ret, struct error *err)
 {
 	if (st->type == HOST_FILE_REGULAR)
 		return device_of_file(record, w, ret, err);
 	ret->path = device_node(st->major, st->minor);
-	return ret->path ? 0 : error_set(err, ENODEV, "%s is gone", jstr(record, "path"));
+	if (!ret->path)
+		return error_set(err, ENODEV, "%s is gone", jstr(record, "path"));
+	return device_pin(ret->path, st, &ret->pin, err);
 }
 
 /* What is staged, compared with what hostvol has now. */
@@ -120,7 +145,7 @@ static int settle_fs(const char *device, const struct wanted *w, char type[stati
 		if (*w->fs_type && !streq(type, w->fs_type))
 			return error_set(err, EINVAL, "the volume has %s, but %s is asked for",
 					 type, w->fs_type);
-		return 0;
+		return w->read_only ? 0 : filesystem_check(device, type, err);
 	}
 	if (w->read_only)
 		return error_set(err, EBUSY,
@@ -130,10 +155,24 @@ static int settle_fs(const char *device, const struct wanted *w, char type[stati
 	return filesystem_make(device, want, err);
 }
 
+/* A clone may be larger than its source. It can be used as it is, too, and grown later. */
+static void fill_device(const char *device, const char *type, const char *staging,
+			const struct wanted *w)
+{
+	struct error err = ERROR_INIT;
+	int r;
+
+	if (w->set & MOUNT_ATTR_RDONLY)
+		return;
+	r = filesystem_grow(device, type, staging, &err);
+	if (r < 0 && r != -EOPNOTSUPP)
+		log_warn("the file system at %s was not grown: %s", staging, error_text(&err, r));
+}
+
 static int stage_filesystem(const json_t *record, const struct host_stat *st, const char *staging,
 			    const struct wanted *w, struct error *err)
 {
-	cleanup_with(device_done) struct device d = { .loop = LOOP_INIT };
+	cleanup_with(device_done) struct device d = DEVICE_INIT;
 	char type[FS_NAME_MAX] = "";
 	int r;
 
@@ -146,20 +185,23 @@ static int stage_filesystem(const json_t *record, const struct host_stat *st, co
 		r = settle_fs(d.path, w, type, err);
 	if (r < 0)
 		return r;
-	return filesystem_mount(&(struct filesystem_mount){ .device = d.path,
-							    .type = type,
-							    .target = staging,
-							    .options = w->options,
-							    .read_only = w->read_only,
-							    .attributes = w->set },
-				err);
+	r = filesystem_mount(&(struct filesystem_mount){ .device = d.path,
+							 .type = type,
+							 .target = staging,
+							 .options = w->options,
+							 .read_only = w->read_only,
+							 .attributes = w->set },
+			     err);
+	if (r == 0)
+		fill_device(d.path, type, staging, w);
+	return r;
 }
 
 /* The device's file is bound below the staging path: so the mount table says which one it is. */
 static int stage_device(const json_t *record, const struct host_stat *st, const char *staging,
 			const struct wanted *w, struct error *err)
 {
-	cleanup_with(device_done) struct device d = { .loop = LOOP_INIT };
+	cleanup_with(device_done) struct device d = DEVICE_INIT;
 	cleanup_free char *place = device_place(staging);
 	int r = place_make(place, PLACE_DEVICE, 0600, STEP_MS, err);
 

@@ -206,15 +206,18 @@ int node_expand(struct grpc_call *call, const void *request, void *reply, struct
 	cleanup_with(staged_done) struct staged s = { 0 };
 	cleanup_free char *path = NULL;
 	int64_t required = q->capacity_range ? q->capacity_range->required_bytes : 0;
-	int r = find(n, q->volume_id, q->volume_path, &path, &s, err);
+	int r = check_volume_id(q->volume_id, false, err);
 
 	if (r == 0 && required < 0)
 		r = error_set(err, EINVAL, "required_bytes is negative");
+	/* before it is looked for: its device must not become another volume's meanwhile */
 	if (r == 0)
 		r = volume_begin(n, q->volume_id, err);
 	if (r < 0)
 		return r;
-	r = grow(n, &s, path, required, &a->capacity_bytes, err);
+	r = find(n, q->volume_id, q->volume_path, &path, &s, err);
+	if (r == 0)
+		r = grow(n, &s, path, required, &a->capacity_bytes, err);
 	volume_end(n, q->volume_id);
 	if (r < 0)
 		log_warn("cannot expand volume %s: %s", q->volume_id, error_text(err, r));

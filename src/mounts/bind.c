@@ -85,7 +85,7 @@ static int do_bind(void *arg)
 
 int bind_mount(const struct bind *b, int timeout_ms, struct error *err)
 {
-	int r = spawn_call(do_bind, (void *)b, timeout_ms, NULL);
+	int r = spawn_call_keeping(do_bind, (void *)b, -1, timeout_ms, NULL);
 
 	return r < 0 ? error_errno(err, -r, "cannot mount %s%s%s on %s", b->root,
 				   *b->sub ? "/" : "", b->sub, b->target)
@@ -120,7 +120,8 @@ static int do_detach(void *arg)
 
 int bind_unmount(const char *target, bool detach, int timeout_ms, struct error *err)
 {
-	int r = spawn_call(detach ? do_detach : do_unmount, (void *)target, timeout_ms, NULL);
+	int r = spawn_call_keeping(detach ? do_detach : do_unmount, (void *)target, -1, timeout_ms,
+				   NULL);
 
 	if (r == -EBUSY)
 		return error_set(
@@ -140,7 +141,7 @@ static int do_probe(void *arg)
 
 int bind_probe(const char *target, int timeout_ms)
 {
-	return spawn_call(do_probe, (void *)target, timeout_ms, NULL);
+	return spawn_call_keeping(do_probe, (void *)target, -1, timeout_ms, NULL);
 }
 
 bool bind_is_dead(int r)
@@ -187,7 +188,7 @@ int place_make(const char *path, enum place_kind kind, mode_t mode, int timeout_
 	       struct error *err)
 {
 	struct place p = { .path = path, .kind = kind, .mode = mode };
-	int r = spawn_call(do_make, &p, timeout_ms, NULL);
+	int r = spawn_call_keeping(do_make, &p, -1, timeout_ms, NULL);
 
 	if (r == -ELOOP)
 		return error_set(err, ELOOP,
@@ -214,7 +215,7 @@ static int do_remove(void *arg)
 
 int place_remove(const char *path, int timeout_ms, struct error *err)
 {
-	int r = spawn_call(do_remove, (void *)path, timeout_ms, NULL);
+	int r = spawn_call_keeping(do_remove, (void *)path, -1, timeout_ms, NULL);
 
 	if (r == -EINVAL || r == -ENOTEMPTY)
 		return error_set(err, -r, "%s is not removed: it is no empty directory or file",

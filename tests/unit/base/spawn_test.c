@@ -237,6 +237,37 @@ static void calls_in_a_child(void **state)
 	assert_int_equal(errno, ECHILD);
 }
 
+struct some_fds {
+	int kept, other;
+};
+
+/* 1: the one descriptor is there, 2: the other. */
+static int which_fds(void *arg)
+{
+	const struct some_fds *f = arg;
+
+	return (fcntl(f->kept, F_GETFD) >= 0) + 2 * (fcntl(f->other, F_GETFD) >= 0);
+}
+
+static void keeps_one_descriptor(void **state)
+{
+	cleanup_close int low = open("/dev/null", O_RDONLY), mid = open("/dev/null", O_RDONLY),
+			  high = fcntl(low, F_DUPFD, 200);
+	const int fds[] = { low, mid, high };
+	struct error err = ERROR_INIT;
+
+	for (int i = 0; i < 3; i++) {
+		struct some_fds f = { .kept = fds[i], .other = fds[(i + 1) % 3] };
+
+		assert_int_equal(spawn_call(which_fds, &f, 5000, &err), 3);
+		assert_int_equal(spawn_call_keeping(which_fds, &f, f.kept, 5000, &err), 1);
+		assert_int_equal(spawn_call_keeping(which_fds, &f, -1, 5000, &err), 0);
+		assert_int_equal(which_fds(&f), 3);
+	}
+	assert_int_equal(spawn_call_keeping(which_fds, &(struct some_fds){ 0, 2 }, -1, 5000, &err),
+			 3);
+}
+
 static bool wait_gone(pid_t pid)
 {
 	for (int i = 0; i < 500; i++) {
@@ -444,6 +475,7 @@ int main(void)
 		cmocka_unit_test(child_inherits_nothing),
 		cmocka_unit_test(check_wants_success),
 		cmocka_unit_test(calls_in_a_child),
+		cmocka_unit_test(keeps_one_descriptor),
 		cmocka_unit_test(daemon_lives_alone),
 		cmocka_unit_test(daemon_that_cannot_start),
 		cmocka_unit_test(daemon_keeps_the_lock),

@@ -18,6 +18,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -91,6 +92,41 @@ static void test_xfs_twins(void **state)
 	end(&two);
 }
 
+static void overwrite(off_t at, size_t len)
+{
+	cleanup_close int fd = open(disk, O_RDWR | O_CLOEXEC);
+	char junk[4096];
+
+	assert_true(fd >= 0);
+	memset(junk, 0x5a, sizeof(junk));
+	for (size_t done = 0; done < len; done += sizeof(junk))
+		assert_int_equal(pwrite(fd, junk, sizeof(junk), at + (off_t)done), sizeof(junk));
+}
+
+static void test_check(void **state)
+{
+	struct loop l;
+	struct error err = ERROR_INIT;
+
+	assert_int_equal(filesystem_check("/dev/null", "xfs", NULL), 0);
+	resize_disk(0);
+	resize_disk(32 * MIB);
+	l = attach(false);
+	assert_int_equal(filesystem_make(l.device, "ext4", &err), 0);
+	assert_int_equal(filesystem_check(l.device, "ext4", &err), 0);
+	assert_int_equal(mount_it(&l, "ext4", first, false), 0);
+	/* in use: nothing is touched */
+	assert_int_equal(filesystem_check(l.device, "ext4", &err), -EIO);
+	assert_int_equal(umount2(first, 0), 0);
+	end(&l);
+	/* all but the superblock: too much for a program alone */
+	overwrite(4096, 8 * MIB);
+	l = attach(false);
+	assert_int_equal(filesystem_check(l.device, "ext4", &err), -EIO);
+	assert_non_null(strstr(err.message, "by hand"));
+	end(&l);
+}
+
 static int setup(void **state)
 {
 	assert_non_null(mkdtemp(dir));
@@ -107,7 +143,8 @@ static int teardown(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = { cmocka_unit_test(test_xfs_twins) };
+	static const struct CMUnitTest tests[] = { cmocka_unit_test(test_xfs_twins),
+						   cmocka_unit_test(test_check) };
 
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return 77; /* skipped */

@@ -432,6 +432,48 @@ static void test_single_user(void **state)
 	lun_end(&l);
 }
 
+static int64_t lun_bytes(void)
+{
+	Csi__V1__NodeGetVolumeStatsResponse *usage = NULL;
+	int64_t total;
+
+	assert_int_equal(stats(LUN, in_dir("stage-lun"), &usage), GRPC_OK);
+	total = usage->usage[0]->total;
+	protobuf_c_message_free_unpacked(&usage->base, NULL);
+	return total;
+}
+
+static void lun_resize(const struct loop *l, off_t size)
+{
+	assert_int_equal(truncate(in_dir("disk"), size), 0);
+	assert_int_equal(loop_resize(l->number, dir, "disk", TIMEOUT_MS, NULL), 0);
+}
+
+/*
+ * A clone's device may be larger than the file system that it was copied from. With xfs: ext4 is
+ * grown with CAP_SYS_RESOURCE only.
+ */
+static void test_larger_device(void **state)
+{
+	struct loop l = LOOP_INIT;
+	int64_t before;
+
+	if (access("/usr/sbin/mkfs.xfs", X_OK) < 0 || !lun_make(&l))
+		skip();
+	lun_as(false);
+	mount_volume.fs_type = (char *)"xfs";
+	lun_resize(&l, 400 << 20);
+	assert_int_equal(lun_stage("none"), GRPC_OK);
+	before = lun_bytes();
+	assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+	lun_resize(&l, 800 << 20);
+	assert_int_equal(lun_stage("none"), GRPC_OK);
+	assert_true(lun_bytes() > before + (300 << 20));
+	assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+	mount_volume.fs_type = (char *)"";
+	lun_end(&l);
+}
+
 /* ---- many at once ----------------------------------------------------------------------------- */
 
 #define THREADS 12
@@ -623,6 +665,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_in_the_way),
 		cmocka_unit_test(test_fencing),
 		cmocka_unit_test(test_single_user),
+		cmocka_unit_test(test_larger_device),
 		cmocka_unit_test(test_many_refused),
 #ifndef __SANITIZE_THREAD__
 		cmocka_unit_test(test_many_at_once),
