@@ -295,7 +295,7 @@ static int remove_data(struct work *w, const json_t *pool)
 }
 
 /*
- * The claim goes while its volume was in the making. Where the PersistentVolume exists, it carries
+ * The claim goes, or was bound to another volume, while its own was in the making. Where the PersistentVolume exists, it carries
  * on: it will be Released, and reclaimed as such. Otherwise nothing knows the data but this claim.
  */
 static int undo(struct work *w)
@@ -458,9 +458,10 @@ static int work_on(struct work *w)
 	int rc = ledger_load(w->op->ledger, w->r, epoch);
 	if (rc != 0)
 		return rc;
-	if (bound)
+	if (streq(jstr(w->claim, "spec", "volumeName"), w->volume))
 		return op_drop_finalizer(w->r, &KIND_PVC, w->claim, QM_FINALIZER_PROVISION);
-	return object_deleting(w->claim) ? undo(w) : provision(w);
+	/* bound to another while its own was in the making: nothing else knows the data */
+	return bound || object_deleting(w->claim) ? undo(w) : provision(w);
 }
 
 static int claim_reconcile(struct reconcile *r, const char *key)
