@@ -177,6 +177,27 @@ static int record_choice(struct work *w, const char *pool)
 	return 0;
 }
 
+/*
+ * The room in the pool that was chosen earlier, which is promised already where it was we who chose:
+ * anybody may write annotation and finalizer. 1: it has to wait.
+ */
+static int keep_choice(struct work *w, const json_t *pool)
+{
+	const struct ledger_offer offer = { object_name(pool), pool_limit(w->op, pool) };
+	cleanup_free char *chosen = NULL;
+	int64_t biggest = 0;
+	int rc = ledger_reserve(w->op->ledger, w->volume, w->key, claim_bytes(w->claim), &offer, 1,
+				&chosen, &biggest);
+
+	if (rc == -ENOSPC) {
+		rc = wait_for_room(w, biggest, 1);
+		return rc < 0 ? rc : 1;
+	}
+	if (rc == 0 && object_annotation(w->claim, QM_ANNOTATION_WAITING))
+		rc = record_choice(w, object_name(pool));
+	return rc;
+}
+
 /* The pool of this claim's volume, chosen now or earlier: 0, or 1 where it has to wait. */
 static int claim_pool(struct work *w, json_t **ret)
 {
@@ -190,10 +211,8 @@ static int claim_pool(struct work *w, json_t **ret)
 		rc = op_get_live(w->r, &KIND_STORAGEPOOL, w->op->ns, chosen, ret);
 		if (rc < 0)
 			return rc;
-		if (rc == 0 && pool_is_ours(w->op, *ret) && !object_deleting(*ret)) {
-			ledger_set(w->op->ledger, w->volume, chosen, claim_bytes(w->claim), w->key);
-			return 0;
-		}
+		if (rc == 0 && pool_is_ours(w->op, *ret) && !object_deleting(*ret))
+			return keep_choice(w, *ret);
 		json_decref(TAKE_PTR(*ret)); /* it went, and with it what was made: choose again */
 		ledger_drop(w->op->ledger, w->volume);
 	}
@@ -295,7 +314,7 @@ static int remove_data(struct work *w, const json_t *pool)
 }
 
 /*
- * The claim goes while its volume was in the making. Where the PersistentVolume exists, it carries
+ * The claim goes, or was bound to another volume, while its own was in the making. Where the PersistentVolume exists, it carries
  * on: it will be Released, and reclaimed as such. Otherwise nothing knows the data but this claim.
  */
 static int undo(struct work *w)
@@ -458,9 +477,10 @@ static int work_on(struct work *w)
 	int rc = ledger_load(w->op->ledger, w->r, epoch);
 	if (rc != 0)
 		return rc;
-	if (bound)
+	if (streq(jstr(w->claim, "spec", "volumeName"), w->volume))
 		return op_drop_finalizer(w->r, &KIND_PVC, w->claim, QM_FINALIZER_PROVISION);
-	return object_deleting(w->claim) ? undo(w) : provision(w);
+	/* bound to another while its own was in the making: nothing else knows the data */
+	return bound || object_deleting(w->claim) ? undo(w) : provision(w);
 }
 
 static int claim_reconcile(struct reconcile *r, const char *key)

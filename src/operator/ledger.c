@@ -359,20 +359,34 @@ int ledger_devices(struct ledger *l, const char *pool)
 	return devices;
 }
 
+/* What was promised earlier stands for what is asked now; a volume that is there is where it is. */
+static bool still_good(const struct entry *e, int64_t bytes, const struct ledger_offer *offers,
+		       size_t count)
+{
+	for (size_t i = 0; i < count && !e->made; i++)
+		if (streq(offers[i].pool, e->account->pool))
+			return e->bytes >= bytes;
+	return e->made;
+}
+
 int ledger_reserve(struct ledger *l, const char *volume, const char *claim, int64_t bytes,
 		   const struct ledger_offer *offers, size_t count, char **ret_pool,
 		   int64_t *ret_biggest)
 {
 	const char *best = NULL;
 	int64_t most = 0;
+	bool found;
 
 	pthread_mutex_lock(&l->lock);
-	const struct entry *e = keyed_get(&l->entries, volume);
-	if (e) {
+	size_t at = keyed_find(&l->entries, volume, &found);
+	const struct entry *e = found ? l->entries.items[at] : NULL;
+	if (e && still_good(e, bytes, offers, count)) {
 		*ret_pool = xstrdup(e->account->pool);
 		pthread_mutex_unlock(&l->lock);
 		return 0;
 	}
+	if (e)
+		drop_at(l, at);
 	for (size_t i = 0; i < count; i++) {
 		const struct account *a = account_of(l, offers[i].pool);
 		sum_t over = a->promised < offers[i].limit ? a->promised : offers[i].limit;

@@ -43,8 +43,9 @@ struct ledger_offer {
 	int64_t limit; /* bytes that may be promised of it in total */
 };
 /*
- * Chooses the pool with the most bytes left and promises them. Gives the pool (caller frees), the
- * one chosen earlier where there is one; or -ENOSPC and the biggest size that would fit.
+ * Chooses the pool with the most bytes left and promises them. Gives the pool (caller frees): the
+ * one chosen earlier where that has become a volume, or is offered and was of as many bytes, else what was
+ * promised then is given back; or -ENOSPC and the biggest size that would fit.
  */
 int ledger_reserve(struct ledger *l, const char *volume, const char *claim, int64_t bytes,
 		   const struct ledger_offer *offers, size_t count, char **ret_pool,

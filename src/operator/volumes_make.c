@@ -107,7 +107,12 @@ static int reserve(struct job *j, const char *name, int64_t bytes, const char *o
 	if (rc == -ENOSPC)
 		rc = no_room(j, bytes, biggest, offers.count);
 	pool_offers_done(&offers);
-	return rc < 0 ? rc : job_pool(j, pool, ret);
+	if (rc < 0)
+		return rc;
+	rc = job_pool(j, pool, ret);
+	if (rc < 0)
+		ledger_drop(j->op->ledger, name);
+	return rc;
 }
 
 /* Whether it may have taken effect although it failed, or may the next time: the caller asks again. */

@@ -131,6 +131,31 @@ ephemeral() {
 check "a generic ephemeral volume" ephemeral
 check "goes with its pod" eval 'goes eph && wait_for 60 eval "! k get pvc eph-s"'
 
+# ---- a machine that is cut off (it takes minutes until the bricks, and then kubelet, give it up)
+
+cut_off() { lab exec 1 nft "add table inet cut; add chain inet cut in { type filter hook input priority -300; policy drop; };
+	add chain inet cut out { type filter hook output priority -300; policy drop; }; add rule inet cut in iif lo accept; add rule inet cut out oif lo accept"; }
+loop='echo $$ > /data/pid; while dd if=/dev/zero of=/data/block bs=65536 count=4 conv=fsync 2> /dev/null; do date +%s > /data/last && sync; done; touch /tmp/ended; sleep 100000'
+old_ended() { lab exec 1 sh -c 'for p in $(pgrep -f "touch /tmp/ended"); do [ -e /proc/$p/root/tmp/ended ] && exit 0; done; exit 1'; }
+file_of() { # a pod on node3 has the pool mounted: the volume's file is in it
+	local name
+	name=$(kubectl get pv "$(k get pvc fenced -o jsonpath='{.spec.volumeName}')" -o jsonpath='{.spec.csi.volumeAttributes.name}') &&
+		lab exec 3 sh -c "ls /var/lib/quartermaster/hostvol/mnt/*/$name"
+}
+clean() { lab exec 3 xfs_repair -n -f "$(file_of)"; }
+if [[ ${QM_LONG:-} ]]; then
+	check "a file that is written to" eval 'ask fenced files ReadWriteOnce 400Mi && app old node1 fenced "$loop" && runs old'
+	check "its machine is cut off" cut_off
+	check "the pod is given up" k delete pod old --force --grace-period=0
+	check "another machine gets the file" eval 'app new node2 fenced "cat /data/last && echo new > /data/new && sync && sleep 100000" && runs new 420'
+	check "the machine is back" lab exec 1 nft delete table inet cut
+	check "the old writer had errors" wait_for 120 old_ended
+	check "the new one writes on" k exec new -- sh -c 'echo more >> /data/new && sync && cat /data/block > /dev/null'
+	check "it ends" goes new
+	check "the file system is clean" eval 'app look node3 dir "sleep 100000" && runs look && clean'
+	k delete pvc fenced --wait=false > /dev/null
+fi
+
 # ---- and nothing is left
 
 no_volumes() { [ -z "$(kubectl get pv,volumesnapshotcontents -o name)" ]; }

@@ -200,6 +200,31 @@ static void promises_are_kept(void **state)
 	fixture_free(f);
 }
 
+/* Anybody may write what a claim in work has: it is no way to more than there is. */
+static void a_choice_needs_room(void **state)
+{
+	struct fixture *f = fixture_online();
+	add_claim(f, "a", "gold", "1Gi");
+	settle(f);
+	add_claim(f, "big", "gold", "11Gi");
+	patch(f, &KIND_PVC, "big",
+	      json_pack("{s:{s:{s:s}, s:[s]}}", "metadata", "annotations", QM_ANNOTATION_POOL,
+			"gold-1", "finalizers", QM_FINALIZER_PROVISION));
+	settle(f);
+	cleanup_json json_t *claim = get_claim(f, "big");
+	assert_string_equal(jstr(claim, "status", "phase"), "Pending");
+	assert_non_null(strstr(object_annotation(claim, QM_ANNOTATION_WAITING), "9"));
+	assert_int_equal(count(f, &KIND_PV), 1);
+	assert_int_equal(ledger_promised(f->op.ledger, NULL), GIB);
+	f->pool_bytes = 20 * GIB;
+	settle(f);
+	settle(f);
+	cleanup_json json_t *bound = get_claim(f, "big");
+	assert_string_equal(jstr(bound, "status", "phase"), "Bound");
+	assert_null(object_annotation(bound, QM_ANNOTATION_WAITING));
+	fixture_free(f);
+}
+
 static void refused_claims(void **state)
 {
 	struct fixture *f = fixture_online();
@@ -548,6 +573,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(claim_becomes_volume),
 		cmocka_unit_test(too_big_waits_with_a_reason),
 		cmocka_unit_test(promises_are_kept),
+		cmocka_unit_test(a_choice_needs_room),
 		cmocka_unit_test(refused_claims),
 		cmocka_unit_test(deleted_while_in_the_making),
 		cmocka_unit_test(reclaim_policies),

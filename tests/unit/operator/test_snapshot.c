@@ -321,6 +321,27 @@ static void deleted_while_copying(void **state)
 	fixture_free(f);
 }
 
+/* It gets another volume while its own is being copied: nobody needs the copy any more. */
+static void bound_elsewhere_while_copying(void **state)
+{
+	struct fixture *f = online();
+
+	ask_for(f, "a", (struct ask){ 0 });
+	settle(f);
+	f->copy_calls = 3;
+	clone_of(f, "b", "a");
+	CLAIM_CONTROLLER.reconcile(&f->r, NS "/b");
+	CLAIM_CONTROLLER.reconcile(&f->r, NS "/b");
+	assert_int_equal(in_pool(f), 2);
+	patch(f, &KIND_PVC, "b", json_pack("{s:{s:s}}", "spec", "volumeName", "another"));
+	settle(f);
+	assert_int_equal(in_pool(f), 1);
+	assert_int_equal(ledger_promised(f->op.ledger, NULL), GIB);
+	cleanup_json json_t *b = get_claim(f, "b");
+	assert_false(object_has_finalizer(b, QM_FINALIZER_PROVISION));
+	fixture_free(f);
+}
+
 /* ---- snapshots ------------------------------------------------------------------------------------- */
 
 static void snapshot_and_restore(void **state)
@@ -667,6 +688,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(clones_refused),
 		cmocka_unit_test(clone_of_a_thief),
 		cmocka_unit_test(deleted_while_copying),
+		cmocka_unit_test(bound_elsewhere_while_copying),
 		cmocka_unit_test(snapshot_and_restore),
 		cmocka_unit_test(classes),
 		cmocka_unit_test(retained_and_given),

@@ -175,6 +175,40 @@ static void room(void **state)
 	fixture_free(f);
 }
 
+/* What was promised before and did not become a volume stands only for what is asked now. */
+static void promised_anew(void **state)
+{
+	struct fixture *f = fixture_online();
+	struct ledger *l = f->op.ledger;
+	const struct ledger_offer a = { "a", 10 * GIB }, b = { "b", 10 * GIB };
+	const struct {
+		int64_t bytes;
+		const struct ledger_offer *offer;
+		bool made; /* from now on */
+		int rc;
+		const char *pool;
+		int64_t promised;
+	} steps[] = {
+		{ GIB, &a, false, 0, "a", GIB },	   { 5 * GIB, &a, false, 0, "a", 5 * GIB },
+		{ GIB, &a, false, 0, "a", 5 * GIB },	   { GIB, &b, false, 0, "b", GIB },
+		{ 11 * GIB, &b, false, -ENOSPC, NULL, 0 }, { GIB, &b, true, 0, "b", GIB },
+		{ 2 * GIB, &a, true, 0, "b", GIB }
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+		cleanup_free char *pool = NULL;
+		int64_t biggest = 0;
+		assert_int_equal(ledger_reserve(l, "x", NULL, steps[i].bytes, steps[i].offer, 1,
+						&pool, &biggest),
+				 steps[i].rc);
+		assert_true(streq(pool, steps[i].pool));
+		assert_int_equal(ledger_promised(l, NULL), steps[i].promised);
+		if (steps[i].made)
+			ledger_made(l, "x");
+	}
+	fixture_free(f);
+}
+
 /* ---- claims' volumes beside them --------------------------------------------------------------- */
 
 static void claims_are_left_alone(void **state)
@@ -490,6 +524,7 @@ int main(void)
 		cmocka_unit_test(made_and_removed),
 		cmocka_unit_test(grows),
 		cmocka_unit_test(room),
+		cmocka_unit_test(promised_anew),
 		cmocka_unit_test(claims_are_left_alone),
 		cmocka_unit_test(lists),
 		cmocka_unit_test(copies),
