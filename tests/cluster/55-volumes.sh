@@ -148,9 +148,11 @@ if [[ ${QM_LONG:-} ]]; then
 	check "its machine is cut off" cut_off
 	check "the pod is given up" k delete pod old --force --grace-period=0
 	check "another machine gets the file" eval 'app new node2 fenced "cat /data/last && echo new > /data/new && sync && sleep 100000" && runs new 420'
-	check "the machine is back" lab exec 1 nft delete table inet cut
-	check "the old writer had errors" wait_for 120 old_ended
+	check "the old writer has errors" wait_for 60 old_ended
+	last=$(k exec new -- cat /data/last)
+	check "the machine is back" eval 'lab exec 1 nft delete table inet cut && kubectl wait node/node1 --for=condition=Ready --timeout=120s'
 	check "the new one writes on" k exec new -- sh -c 'echo more >> /data/new && sync && cat /data/block > /dev/null'
+	check "and the old one has written nothing more" eval '[ "$(k exec new -- cat /data/last)" = "$last" ]'
 	check "it ends" goes new
 	check "the file system is clean" eval 'app look node3 dir "sleep 100000" && runs look && clean'
 	k delete pvc fenced --wait=false > /dev/null
