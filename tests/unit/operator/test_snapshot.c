@@ -321,6 +321,36 @@ static void deleted_while_copying(void **state)
 	fixture_free(f);
 }
 
+/* The finalizer has the name that other drivers use: theirs stays. */
+static void others_clones(void **state)
+{
+	struct fixture *f = online();
+
+	for (int ours = 0; ours < 2; ours++) {
+		const char *name = ours ? "v-ours" : "v-other";
+		make(f, &KIND_PV,
+		     json_pack("{s:{s:s, s:{s:s, s:s}}, s:{s:{s:s}, s:[s], s:s, s:s, s:{s:s, s:s}, "
+			       "s:{s:s, s:s}}}",
+			       "metadata", "name", name, "labels", QM_LABEL_DEPLOYMENT, "gold",
+			       QM_LABEL_POOL, "gold-1", "spec", "capacity", "storage", "1Gi",
+			       "accessModes", "ReadWriteOnce", "storageClassName", "manual",
+			       "persistentVolumeReclaimPolicy", "Retain", "claimRef", "namespace",
+			       NS, "name", name, "csi", "driver",
+			       ours ? QM_DRIVER : "csi.example.com", "volumeHandle",
+			       ours ? "v1.gold-1.d.v-ours" : "x"));
+		make(f, &KIND_PVC,
+		     json_pack("{s:{s:s, s:[s]}, s:{s:s, s:s, s:[s], s:{s:{s:s}}}}", "metadata",
+			       "name", name, "finalizers", SOURCE_FINALIZER, "spec",
+			       "storageClassName", "manual", "volumeName", name, "accessModes",
+			       "ReadWriteOnce", "resources", "requests", "storage", "1Gi"));
+	}
+	settle(f);
+	cleanup_json json_t *other = get_claim(f, "v-other"), *ours = get_claim(f, "v-ours");
+	assert_true(object_has_finalizer(other, SOURCE_FINALIZER));
+	assert_false(object_has_finalizer(ours, SOURCE_FINALIZER));
+	fixture_free(f);
+}
+
 /* It gets another volume while its own is being copied: nobody needs the copy any more. */
 static void bound_elsewhere_while_copying(void **state)
 {
@@ -654,6 +684,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(clone_of_a_thief),
 		cmocka_unit_test(deleted_while_copying),
 		cmocka_unit_test(bound_elsewhere_while_copying),
+		cmocka_unit_test(others_clones),
 		cmocka_unit_test(snapshot_and_restore),
 		cmocka_unit_test(classes),
 		cmocka_unit_test(retained_and_given),
