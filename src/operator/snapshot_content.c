@@ -273,13 +273,43 @@ static bool keeps_data(const json_t *content)
 	       (content_is_given(content) || jbool(content, "status", "readyToUse"));
 }
 
+static bool is_to_end(const json_t *content)
+{
+	return object_deleting(content) && object_has_finalizer(content, SNAPSHOT_CONTENT_HELD) &&
+	       may_end(content);
+}
+
+/* Data is never removed on a cache's word: the content as the API has it. 1: it is gone, or another. */
+static int read_again(struct work *w)
+{
+	json_t *now = NULL;
+	int rc =
+		op_get_live(w->r, &KIND_VOLUMESNAPSHOTCONTENT, NULL, object_name(w->content), &now);
+
+	if (rc < 0)
+		return rc;
+	if (!now || !streq(object_uid(now), object_uid(w->content))) {
+		json_decref(now);
+		return 1;
+	}
+	json_decref(w->content);
+	w->content = now;
+	*w->name = 0;
+	if (!content_is_ours(w->r, w->content, &w->handle))
+		return 1;
+	name_snapshot(w);
+	return 0;
+}
+
 static int end(struct work *w)
 {
 	cleanup_json json_t *pool = NULL;
-	int rc = 0;
 
-	if (!object_has_finalizer(w->content, SNAPSHOT_CONTENT_HELD) || !may_end(w->content))
+	if (!is_to_end(w->content))
 		return 0;
+	int rc = read_again(w);
+	if (rc != 0 || !is_to_end(w->content))
+		return rc < 0 ? rc : 0;
 	if (!keeps_data(w->content))
 		rc = op_get_live(w->r, &KIND_STORAGEPOOL, w->op->ns, w->handle.pool, &pool);
 	if (rc == 0 && pool && *w->name) {

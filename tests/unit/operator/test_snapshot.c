@@ -519,6 +519,32 @@ static void retained_and_given(void **state)
 	fixture_free(f);
 }
 
+/* A person decides to keep it, and the cache does not know yet. */
+static void kept_at_the_last_moment(void **state)
+{
+	struct fixture *f = online();
+
+	ask_for(f, "a", (struct ask){ 0 });
+	settle(f);
+	add_snapshot(f, "s", "a", "snap");
+	settle(f);
+	cleanup_json json_t *s = get(f, &KIND_VOLUMESNAPSHOT, "s");
+	cleanup_free char *name = xasprintf("snapcontent-%s", object_uid(s));
+	discard(f, &KIND_VOLUMESNAPSHOT, "s");
+	SNAPSHOT_CONTROLLER.reconcile(&f->r, NS "/s");
+	f->stale = get(f, &KIND_VOLUMESNAPSHOTCONTENT, name);
+	assert_true(object_deleting(f->stale));
+	patch(f, &KIND_VOLUMESNAPSHOTCONTENT, name,
+	      json_pack("{s:{s:s}}", "spec", "deletionPolicy", "Retain"));
+	CONTENT_CONTROLLER.reconcile(&f->r, name);
+	assert_int_equal(in_pool(f), 2);
+	json_decref(TAKE_PTR(f->stale));
+	settle(f);
+	assert_int_equal(in_pool(f), 2);
+	assert_int_equal(count(f, &KIND_VOLUMESNAPSHOTCONTENT), 0);
+	fixture_free(f);
+}
+
 /* A claim that is being made from it holds the snapshot; half a snapshot is removed. */
 static void snapshot_deleted_early(void **state)
 {
@@ -688,6 +714,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(snapshot_and_restore),
 		cmocka_unit_test(classes),
 		cmocka_unit_test(retained_and_given),
+		cmocka_unit_test(kept_at_the_last_moment),
 		cmocka_unit_test(snapshot_deleted_early),
 		cmocka_unit_test(snapshots_need_room),
 		cmocka_unit_test(another_controller),
