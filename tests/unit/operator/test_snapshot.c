@@ -519,6 +519,28 @@ static void retained_and_given(void **state)
 	fixture_free(f);
 }
 
+/* The hold on the claim went while the snapshot is being taken: it is put back. */
+static void claim_is_held_again(void **state)
+{
+	struct fixture *f = online();
+
+	ask_for(f, "a", (struct ask){ 0 });
+	settle(f);
+	add_snapshot(f, "s", "a", "snap");
+	SNAPSHOT_CONTROLLER.reconcile(&f->r, NS "/s");
+	cleanup_json json_t *held = get_claim(f, "a");
+	assert_true(object_has_finalizer(held, SNAPSHOT_CLAIM_HELD));
+	patch(f, &KIND_PVC, "a", json_pack("{s:{s:n}}", "metadata", "finalizers"));
+	SNAPSHOT_CONTROLLER.reconcile(&f->r, NS "/s");
+	cleanup_json json_t *again = get_claim(f, "a");
+	assert_true(object_has_finalizer(again, SNAPSHOT_CLAIM_HELD));
+	settle(f);
+	cleanup_json json_t *after = get_claim(f, "a");
+	assert_true(ready(f, "s"));
+	assert_false(object_has_finalizer(after, SNAPSHOT_CLAIM_HELD));
+	fixture_free(f);
+}
+
 /* A person decides to keep it, and the cache does not know yet. */
 static void kept_at_the_last_moment(void **state)
 {
@@ -714,6 +736,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(snapshot_and_restore),
 		cmocka_unit_test(classes),
 		cmocka_unit_test(retained_and_given),
+		cmocka_unit_test(claim_is_held_again),
 		cmocka_unit_test(kept_at_the_last_moment),
 		cmocka_unit_test(snapshot_deleted_early),
 		cmocka_unit_test(snapshots_need_room),
