@@ -355,6 +355,7 @@ static int w_snapshots(struct workers *w, const struct worker_pool *pool, json_t
 	struct fixture *f = of_workers(w);
 	const char *name;
 	json_t *said;
+	f->snapshot_lists++;
 	*ret = json_array();
 	json_object_foreach (jget(f->snapshots, pool->name), name, said)
 		json_array_append(*ret, said);

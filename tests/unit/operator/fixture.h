@@ -44,6 +44,7 @@ struct fixture {
 	json_t *data; /* object: what is in a volume, where a test has put something */
 	int copy_calls; /* how often a copy says that it is under way */
 	bool under_way; /* since the last round: one said so */
+	int snapshot_lists; /* how often all snapshots of a pool were asked for */
 	int worker_rc; /* what workers answer */
 	int make_rc; /* what they answer where something is to be made */
 	json_t *agents; /* object: names of nodes whose agent runs */

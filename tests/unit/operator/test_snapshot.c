@@ -510,12 +510,36 @@ static void retained_and_given(void **state)
 	says_what_is_wrong(f, "w", "has no snapshot snap-none");
 	says_what_is_wrong(f, "x", "refers to another");
 	assert_true(holds(f, "r", "data"));
+	assert_int_equal(f->snapshot_lists,
+			 0); /* a pool may have many: one is asked for by its name */
 	for (size_t i = 0; i < ARRAY_SIZE(names); i += 2)
 		discard(f, &KIND_VOLUMESNAPSHOT, names[i]);
 	settle(f);
 	assert_int_equal(count(f, &KIND_VOLUMESNAPSHOT), 0);
 	assert_int_equal(count(f, &KIND_VOLUMESNAPSHOTCONTENT), 0);
 	assert_int_equal(in_pool(f), 2); /* the two claims' */
+	fixture_free(f);
+}
+
+/* A pool that does not serve is not asked: it is come back to. */
+static void pool_is_down(void **state)
+{
+	struct fixture *f = online();
+
+	ask_for(f, "a", (struct ask){ 0 });
+	settle(f);
+	f->agents_silent = true;
+	cleanup_json json_t *down = json_pack("{s:{s:s}}", "status", "phase", "Offline");
+	kube_patch(f->api, &KIND_STORAGEPOOL, NS, "gold-1", "status", KUBE_PATCH_MERGE, down, NULL,
+		   NULL);
+	add_snapshot(f, "s", "a", "snap");
+	settle(f);
+	assert_false(ready(f, "s"));
+	assert_int_equal(in_pool(f), 1);
+	says_what_is_wrong(f, "s", "does not serve");
+	f->agents_silent = false;
+	settle(f);
+	assert_true(ready(f, "s"));
 	fixture_free(f);
 }
 
@@ -736,6 +760,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(snapshot_and_restore),
 		cmocka_unit_test(classes),
 		cmocka_unit_test(retained_and_given),
+		cmocka_unit_test(pool_is_down),
 		cmocka_unit_test(claim_is_held_again),
 		cmocka_unit_test(kept_at_the_last_moment),
 		cmocka_unit_test(snapshot_deleted_early),
