@@ -394,6 +394,18 @@ static int find_content(struct snapshot_work *w, json_t **ret)
 	return rc < 0 ? rc : bind_given(w, ret);
 }
 
+/* The claim stays held while the content is in the making: a loop that saw less may have let it go. */
+static int keep_claim(struct snapshot_work *w)
+{
+	const char *name = snapshot_claim(w->snapshot);
+	cleanup_json json_t *claim = NULL;
+	int rc = name ? op_get_live(w->r, &KIND_PVC, w->ns, name, &claim) : 1;
+
+	if (rc != 0 || object_deleting(claim))
+		return rc < 0 ? rc : 0;
+	return snapshot_hold_claim(w, claim);
+}
+
 static int progress(struct snapshot_work *w)
 {
 	cleanup_json json_t *content = NULL;
@@ -405,6 +417,8 @@ static int progress(struct snapshot_work *w)
 	if (rc == 0 && snapshot_is_ready(w->snapshot)) {
 		rc = snapshot_release_claim(w);
 		snapshot_wake_claims(w);
+	} else if (rc == 0) {
+		rc = keep_claim(w);
 	}
 	return rc;
 }

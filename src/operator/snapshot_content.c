@@ -14,6 +14,7 @@
  */
 #define COPY_AGAIN_MS 1000 /* a worker says nothing by itself while it copies */
 #define POOL_AGAIN_MS 30000
+#define DOWN_AGAIN_MS 5000
 
 struct work {
 	struct reconcile *r;
@@ -209,28 +210,33 @@ static int take(struct work *w, const json_t *pool_object)
 static int look_up(struct work *w, const json_t *pool)
 {
 	static const char reason[] = "SnapshotContentCheckandUpdateFailed";
-	cleanup_json json_t *all = NULL;
+	const struct worker_volume snapshot = { VOLUME_SNAPSHOT, w->name };
+	cleanup_json json_t *said = NULL;
 	struct pool_access access;
-	size_t i;
-	json_t *s;
 	int rc = hold(w, false);
 
 	pool_access(pool, &access);
 	if (rc == 0)
-		rc = w->op->workers->ops->snapshots(w->op->workers, &access.pool, &all,
-						    &w->r->error);
+		rc = w->op->workers->ops->find(w->op->workers, &access.pool, &snapshot, &said,
+					       &w->r->error);
+	if (rc == -ENOENT)
+		error_set(&w->r->error, ENOENT, "pool %s has no snapshot %s", w->handle.pool,
+			  w->name);
 	if (rc < 0)
 		return failed(w, rc, reason);
-	json_array_foreach (all, i, s) {
-		if (!streq(jstr(s, "name"), w->name))
-			continue;
-		bool ready = !json_is_false(jget(s, "ready"));
-		if (!ready)
-			w->r->again_ms = COPY_AGAIN_MS;
-		return tell(w, s, ready);
-	}
-	rc = error_set(&w->r->error, ENOENT, "pool %s has no snapshot %s", w->handle.pool, w->name);
-	return failed(w, rc, reason);
+	bool ready = !json_is_false(jget(said, "ready"));
+	if (!ready)
+		w->r->again_ms = COPY_AGAIN_MS;
+	return tell(w, said, ready);
+}
+
+/* No worker is asked: it would only hold a thread until its deadline. */
+static int wait_for_pool(struct work *w, int rc, int again_ms)
+{
+	int told = failed(w, rc, "SnapshotCreationFailed");
+
+	w->r->again_ms = again_ms;
+	return told == rc ? 0 : told;
 }
 
 static int bring_about(struct work *w)
@@ -244,10 +250,14 @@ static int bring_about(struct work *w)
 	if (rc < 0)
 		return rc;
 	if (!pool || object_deleting(pool)) {
-		error_set(&w->r->error, ENOENT, "pool %s is gone", w->handle.pool);
-		rc = failed(w, -ENOENT, "SnapshotCreationFailed");
-		w->r->again_ms = POOL_AGAIN_MS;
-		return rc == -ENOENT ? 0 : rc;
+		rc = error_set(&w->r->error, ENOENT, "pool %s is gone", w->handle.pool);
+		return wait_for_pool(w, rc, POOL_AGAIN_MS);
+	}
+	if (!pool_serves(pool)) {
+		rc = error_set(&w->r->error, EAGAIN,
+			       "pool %s does not serve now; see: quartermaster status",
+			       w->handle.pool);
+		return wait_for_pool(w, rc, DOWN_AGAIN_MS);
 	}
 	rc = ledger_load(w->op->ledger, w->r, w->epoch);
 	if (rc != 0)
@@ -273,13 +283,43 @@ static bool keeps_data(const json_t *content)
 	       (content_is_given(content) || jbool(content, "status", "readyToUse"));
 }
 
+static bool is_to_end(const json_t *content)
+{
+	return object_deleting(content) && object_has_finalizer(content, SNAPSHOT_CONTENT_HELD) &&
+	       may_end(content);
+}
+
+/* Data is never removed on a cache's word: the content as the API has it. 1: it is gone, or another. */
+static int read_again(struct work *w)
+{
+	json_t *now = NULL;
+	int rc =
+		op_get_live(w->r, &KIND_VOLUMESNAPSHOTCONTENT, NULL, object_name(w->content), &now);
+
+	if (rc < 0)
+		return rc;
+	if (!now || !streq(object_uid(now), object_uid(w->content))) {
+		json_decref(now);
+		return 1;
+	}
+	json_decref(w->content);
+	w->content = now;
+	*w->name = 0;
+	if (!content_is_ours(w->r, w->content, &w->handle))
+		return 1;
+	name_snapshot(w);
+	return 0;
+}
+
 static int end(struct work *w)
 {
 	cleanup_json json_t *pool = NULL;
-	int rc = 0;
 
-	if (!object_has_finalizer(w->content, SNAPSHOT_CONTENT_HELD) || !may_end(w->content))
+	if (!is_to_end(w->content))
 		return 0;
+	int rc = read_again(w);
+	if (rc != 0 || !is_to_end(w->content))
+		return rc < 0 ? rc : 0;
 	if (!keeps_data(w->content))
 		rc = op_get_live(w->r, &KIND_STORAGEPOOL, w->op->ns, w->handle.pool, &pool);
 	if (rc == 0 && pool && *w->name) {

@@ -232,6 +232,21 @@ static int needs(const json_t *claim, void *userdata)
 	return source_is_claim(ref) && streq(jstr(ref, "name"), userdata) && source_needed(claim);
 }
 
+/* The finalizer is any driver's: only where the volume is ours was it we who put it there. */
+static bool is_our_source(struct reconcile *r, const json_t *claim)
+{
+	const char *volume = jstr(claim, "spec", "volumeName");
+	cleanup_json json_t *pv = volume ? reader_get(r->cache, &KIND_PV, NULL, volume) : NULL;
+
+	if (pv)
+		return pv_is_ours(op_of(r), pv);
+	/* its volume is gone: it must not be held for ever */
+	return volume &&
+	       (op_of(r)->binder ||
+		streq(object_annotation(claim, "volume.kubernetes.io/storage-provisioner"),
+		      QM_DRIVER));
+}
+
 int source_release(struct reconcile *r, const json_t *claim)
 {
 	cleanup_json json_t *all = NULL;
@@ -239,7 +254,7 @@ int source_release(struct reconcile *r, const json_t *claim)
 	size_t i;
 	json_t *other;
 
-	if (!object_has_finalizer(claim, SOURCE_FINALIZER) ||
+	if (!object_has_finalizer(claim, SOURCE_FINALIZER) || !is_our_source(r, claim) ||
 	    reader_each(r->cache, &KIND_PVC, ns, needs, (void *)name) || !op_leads(r, NULL))
 		return 0;
 	/* a cache may be behind: what the API itself has counts */

@@ -57,7 +57,13 @@ int volumes_snapshot_source(struct job *j, const json_t *pool, const char *name,
 				 "the snapshot %s is still being copied; try again when it is "
 				 "ready to use",
 				 name);
-	*ret_kind = (enum volume_kind) * jstr(said, "kind");
+	const char *kind = jstr(said, "kind");
+	if (!kind || !*kind)
+		return error_set(&j->r.error, EINVAL,
+				 "the snapshot %s does not say of which kind its source was; take "
+				 "another",
+				 name);
+	*ret_kind = (enum volume_kind) * kind;
 	*ret_bytes = jint(said, "size");
 	return 0;
 }

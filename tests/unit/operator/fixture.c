@@ -129,7 +129,9 @@ static struct kube *api_of(struct reader *r)
 
 static json_t *read_get(struct reader *r, const struct kind *kind, const char *ns, const char *name)
 {
-	json_t *o = NULL;
+	json_t *o = NULL, *stale = of_reader(r)->stale;
+	if (kind == &KIND_VOLUMESNAPSHOTCONTENT && stale && streq(object_name(stale), name))
+		return json_deep_copy(stale);
 	if (kube_get(api_of(r), kind, kind->namespaced ? ns : NULL, name, &o, NULL) < 0)
 		return NULL;
 	operator_project(kind, o);
@@ -353,6 +355,7 @@ static int w_snapshots(struct workers *w, const struct worker_pool *pool, json_t
 	struct fixture *f = of_workers(w);
 	const char *name;
 	json_t *said;
+	f->snapshot_lists++;
 	*ret = json_array();
 	json_object_foreach (jget(f->snapshots, pool->name), name, said)
 		json_array_append(*ret, said);
@@ -614,6 +617,7 @@ void fixture_free(struct fixture *f)
 	json_decref(f->data);
 	json_decref(f->agents);
 	json_decref(f->stale_nodes);
+	json_decref(f->stale);
 	strv_done(&f->seen);
 	free(f);
 }

@@ -35,6 +35,7 @@ struct fixture {
 	int64_t write_ms; /* what a write takes */
 	int node_lists; /* of all StorageNodes, from the API itself */
 	json_t *stale_nodes; /* array: what the cache has of them; NULL: what the API has */
+	json_t *stale; /* what the cache has of the content of that name; NULL: what the API has */
 	const char *refused; /* name of an object that the API refuses to write; NULL: none */
 	json_t *volumes; /* object: pool to object of names: the directories */
 	json_t *snapshots; /* object: pool to object of names: what is said of each */
@@ -43,6 +44,7 @@ struct fixture {
 	json_t *data; /* object: what is in a volume, where a test has put something */
 	int copy_calls; /* how often a copy says that it is under way */
 	bool under_way; /* since the last round: one said so */
+	int snapshot_lists; /* how often all snapshots of a pool were asked for */
 	int worker_rc; /* what workers answer */
 	int make_rc; /* what they answer where something is to be made */
 	json_t *agents; /* object: names of nodes whose agent runs */

@@ -321,6 +321,36 @@ static void deleted_while_copying(void **state)
 	fixture_free(f);
 }
 
+/* The finalizer has the name that other drivers use: theirs stays. */
+static void others_clones(void **state)
+{
+	struct fixture *f = online();
+
+	for (int ours = 0; ours < 2; ours++) {
+		const char *name = ours ? "v-ours" : "v-other";
+		make(f, &KIND_PV,
+		     json_pack("{s:{s:s, s:{s:s, s:s}}, s:{s:{s:s}, s:[s], s:s, s:s, s:{s:s, s:s}, "
+			       "s:{s:s, s:s}}}",
+			       "metadata", "name", name, "labels", QM_LABEL_DEPLOYMENT, "gold",
+			       QM_LABEL_POOL, "gold-1", "spec", "capacity", "storage", "1Gi",
+			       "accessModes", "ReadWriteOnce", "storageClassName", "manual",
+			       "persistentVolumeReclaimPolicy", "Retain", "claimRef", "namespace",
+			       NS, "name", name, "csi", "driver",
+			       ours ? QM_DRIVER : "csi.example.com", "volumeHandle",
+			       ours ? "v1.gold-1.d.v-ours" : "x"));
+		make(f, &KIND_PVC,
+		     json_pack("{s:{s:s, s:[s]}, s:{s:s, s:s, s:[s], s:{s:{s:s}}}}", "metadata",
+			       "name", name, "finalizers", SOURCE_FINALIZER, "spec",
+			       "storageClassName", "manual", "volumeName", name, "accessModes",
+			       "ReadWriteOnce", "resources", "requests", "storage", "1Gi"));
+	}
+	settle(f);
+	cleanup_json json_t *other = get_claim(f, "v-other"), *ours = get_claim(f, "v-ours");
+	assert_true(object_has_finalizer(other, SOURCE_FINALIZER));
+	assert_false(object_has_finalizer(ours, SOURCE_FINALIZER));
+	fixture_free(f);
+}
+
 /* It gets another volume while its own is being copied: nobody needs the copy any more. */
 static void bound_elsewhere_while_copying(void **state)
 {
@@ -480,12 +510,84 @@ static void retained_and_given(void **state)
 	says_what_is_wrong(f, "w", "has no snapshot snap-none");
 	says_what_is_wrong(f, "x", "refers to another");
 	assert_true(holds(f, "r", "data"));
+	assert_int_equal(f->snapshot_lists,
+			 0); /* a pool may have many: one is asked for by its name */
 	for (size_t i = 0; i < ARRAY_SIZE(names); i += 2)
 		discard(f, &KIND_VOLUMESNAPSHOT, names[i]);
 	settle(f);
 	assert_int_equal(count(f, &KIND_VOLUMESNAPSHOT), 0);
 	assert_int_equal(count(f, &KIND_VOLUMESNAPSHOTCONTENT), 0);
 	assert_int_equal(in_pool(f), 2); /* the two claims' */
+	fixture_free(f);
+}
+
+/* A pool that does not serve is not asked: it is come back to. */
+static void pool_is_down(void **state)
+{
+	struct fixture *f = online();
+
+	ask_for(f, "a", (struct ask){ 0 });
+	settle(f);
+	f->agents_silent = true;
+	cleanup_json json_t *down = json_pack("{s:{s:s}}", "status", "phase", "Offline");
+	kube_patch(f->api, &KIND_STORAGEPOOL, NS, "gold-1", "status", KUBE_PATCH_MERGE, down, NULL,
+		   NULL);
+	add_snapshot(f, "s", "a", "snap");
+	settle(f);
+	assert_false(ready(f, "s"));
+	assert_int_equal(in_pool(f), 1);
+	says_what_is_wrong(f, "s", "does not serve");
+	f->agents_silent = false;
+	settle(f);
+	assert_true(ready(f, "s"));
+	fixture_free(f);
+}
+
+/* The hold on the claim went while the snapshot is being taken: it is put back. */
+static void claim_is_held_again(void **state)
+{
+	struct fixture *f = online();
+
+	ask_for(f, "a", (struct ask){ 0 });
+	settle(f);
+	add_snapshot(f, "s", "a", "snap");
+	SNAPSHOT_CONTROLLER.reconcile(&f->r, NS "/s");
+	cleanup_json json_t *held = get_claim(f, "a");
+	assert_true(object_has_finalizer(held, SNAPSHOT_CLAIM_HELD));
+	patch(f, &KIND_PVC, "a", json_pack("{s:{s:n}}", "metadata", "finalizers"));
+	SNAPSHOT_CONTROLLER.reconcile(&f->r, NS "/s");
+	cleanup_json json_t *again = get_claim(f, "a");
+	assert_true(object_has_finalizer(again, SNAPSHOT_CLAIM_HELD));
+	settle(f);
+	cleanup_json json_t *after = get_claim(f, "a");
+	assert_true(ready(f, "s"));
+	assert_false(object_has_finalizer(after, SNAPSHOT_CLAIM_HELD));
+	fixture_free(f);
+}
+
+/* A person decides to keep it, and the cache does not know yet. */
+static void kept_at_the_last_moment(void **state)
+{
+	struct fixture *f = online();
+
+	ask_for(f, "a", (struct ask){ 0 });
+	settle(f);
+	add_snapshot(f, "s", "a", "snap");
+	settle(f);
+	cleanup_json json_t *s = get(f, &KIND_VOLUMESNAPSHOT, "s");
+	cleanup_free char *name = xasprintf("snapcontent-%s", object_uid(s));
+	discard(f, &KIND_VOLUMESNAPSHOT, "s");
+	SNAPSHOT_CONTROLLER.reconcile(&f->r, NS "/s");
+	f->stale = get(f, &KIND_VOLUMESNAPSHOTCONTENT, name);
+	assert_true(object_deleting(f->stale));
+	patch(f, &KIND_VOLUMESNAPSHOTCONTENT, name,
+	      json_pack("{s:{s:s}}", "spec", "deletionPolicy", "Retain"));
+	CONTENT_CONTROLLER.reconcile(&f->r, name);
+	assert_int_equal(in_pool(f), 2);
+	json_decref(TAKE_PTR(f->stale));
+	settle(f);
+	assert_int_equal(in_pool(f), 2);
+	assert_int_equal(count(f, &KIND_VOLUMESNAPSHOTCONTENT), 0);
 	fixture_free(f);
 }
 
@@ -689,9 +791,13 @@ int main(int argc, char **argv)
 		cmocka_unit_test(clone_of_a_thief),
 		cmocka_unit_test(deleted_while_copying),
 		cmocka_unit_test(bound_elsewhere_while_copying),
+		cmocka_unit_test(others_clones),
 		cmocka_unit_test(snapshot_and_restore),
 		cmocka_unit_test(classes),
 		cmocka_unit_test(retained_and_given),
+		cmocka_unit_test(pool_is_down),
+		cmocka_unit_test(claim_is_held_again),
+		cmocka_unit_test(kept_at_the_last_moment),
 		cmocka_unit_test(snapshot_deleted_early),
 		cmocka_unit_test(snapshots_need_room),
 		cmocka_unit_test(another_controller),

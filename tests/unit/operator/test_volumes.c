@@ -362,6 +362,12 @@ static void others_snapshots(void **state)
 	assert_int_equal(handle_parse("v1." POOL ".s.snap-1", &snap, NULL), 0);
 	assert_int_equal(v->ops->snapshot_remove(v, &snap, NULL), -EBUSY);
 	assert_non_null(jget(f->snapshots, POOL, "snap-1"));
+	/* one whose info says too little is no beginning of a volume */
+	jset(f->snapshots, json_pack("{s:s, s:b}", "name", "snap-odd", "ready", 1), POOL,
+	     "snap-odd");
+	q.name = "two";
+	q.source = "v1." POOL ".s.snap-odd";
+	assert_int_equal(create(f, &q, NULL), -EINVAL);
 	assert_int_equal(handle_parse("v1." POOL ".s.snap-2", &snap, NULL), 0);
 	assert_int_equal(v->ops->snapshot_remove(v, &snap, NULL), 0);
 	operator_volumes_free(v);
