@@ -62,7 +62,7 @@ static int measure(const char *root, const char *sub, struct statfs *ret, struct
 		return error_errno(err, errno, "cannot measure %s", root);
 	m->root = root;
 	m->sub = sub;
-	r = spawn_call(do_measure, m, STEP_MS, NULL);
+	r = spawn_call_keeping(do_measure, m, -1, STEP_MS, NULL);
 	if (r == 0)
 		*ret = m->fs;
 	munmap(m, sizeof(*m));
