@@ -85,7 +85,8 @@ char *grpc_call_strdup(struct grpc_call *c, const char *s);
 void *grpc_call_message(struct grpc_call *c, const ProtobufCMessageDescriptor *type);
 
 struct grpc_listen {
-	const char *unix_path; /* mode 0600 (0666 with anyone); made anew where an earlier server left it */
+	const char *
+		unix_path; /* mode 0600 (0666 with anyone); made anew where an earlier server left it */
 	int workers; /* handlers at a time; 0: 64 */
 	size_t max_request; /* bytes; 0: 4 MiB */
 	bool anyone; /* peers that are not root are refused, unless this is set (tests) */

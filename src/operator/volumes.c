@@ -230,8 +230,8 @@ static int reserve_more(struct job *j, const json_t *pv, const json_t *pool, int
 	int rc = ledger_grow(j->op->ledger, object_name(pv), bytes, pool_limit(j->op, pool),
 			     &biggest);
 	if (rc == -EAGAIN)
-		return error_set(&j->r.error, EAGAIN, "volume %s is not in the ledger yet; ask again",
-				 object_name(pv));
+		return error_set(&j->r.error, EAGAIN,
+				 "volume %s is not in the ledger yet; ask again", object_name(pv));
 	if (rc < 0)
 		return error_set(&j->r.error, ENOSPC,
 				 "%lld bytes were asked for, but pool %s has room for no more "
