@@ -40,6 +40,9 @@ static void lease_changed(bool held, int64_t epoch, void *userdata)
 	pthread_mutex_lock(&p->lock);
 	if (held && p->kicked)
 		runner_enqueue(p->kicked, "system", key, 0);
+	/* what they still do, a copy or a purge, is another's from now on */
+	if (!held && p->op.workers && p->kicked)
+		p->op.workers->ops->end_all(p->op.workers);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -123,10 +126,11 @@ static void stop(struct process *p)
 	csi_service_stop(p->csi);
 	if (p->runner)
 		runner_stop(p->runner);
-	if (p->lease)
-		lease_stop(p->lease, true);
+	/* before the lease: once another leads, nothing of ours may write any more */
 	if (p->op.workers)
 		p->op.workers->ops->free(p->op.workers);
+	if (p->lease)
+		lease_stop(p->lease, true);
 	kube_free(p->lease_kube);
 	kube_free(p->kube);
 	kube_config_done(&p->config);

@@ -87,6 +87,8 @@ struct worker_ops {
 	/* The volumes that have an info file; new reference. */
 	int (*list)(struct workers *w, const struct worker_pool *pool, json_t **ret,
 		    struct error *err);
+	/* Ends all that run, at once; their calls fail with -ENOTCONN. The next call starts one again. */
+	void (*end_all)(struct workers *w);
 	void (*free)(struct workers *w);
 };
 

@@ -478,6 +478,16 @@ static int op_list(struct workers *w, const struct worker_pool *pool, json_t **r
 	return call_worker(w, pool, json_pack("{s:s}", "op", "list"), ret, err);
 }
 
+static void op_end_all(struct workers *base)
+{
+	struct worker_manager *m = (struct worker_manager *)base;
+
+	pthread_mutex_lock(&m->lock);
+	while (m->workers)
+		end_worker(m, m->workers, -ENOTCONN, "this operator does not lead any more");
+	pthread_mutex_unlock(&m->lock);
+}
+
 static void op_free(struct workers *base)
 {
 	struct worker_manager *m = (struct worker_manager *)base;
@@ -511,6 +521,7 @@ static const struct worker_ops ops = {
 	.snapshots = op_snapshots,
 	.stat = op_stat,
 	.list = op_list,
+	.end_all = op_end_all,
 	.free = op_free,
 };
 

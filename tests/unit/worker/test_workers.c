@@ -147,6 +147,23 @@ static void a_hung_pool_stops_nobody(void **state)
 	h.w->ops->free(h.w);
 }
 
+/* Whoever does not lead any more ends them all, whatever they do. */
+static void all_are_ended(void **state)
+{
+	struct hanging h = { .w = start(2, 0, 0) };
+	pid_t a = pid_of(h.w, &pool_a), b = pid_of(h.w, &pool_b);
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, hang, &h);
+	poll(NULL, 0, 100);
+	h.w->ops->end_all(h.w);
+	pthread_join(thread, NULL);
+	assert_int_equal(h.rc, -ENOTCONN);
+	assert_true(gone(a, GONE_MS) && gone(b, GONE_MS));
+	assert_int_equal(h.w->ops->create(h.w, &pool_a, &VOLUME("pvc-1"), 5, NULL), 0);
+	h.w->ops->free(h.w);
+}
+
 static void idle_workers_end(void **state)
 {
 	struct workers *w = start(0, 100, 0);
@@ -252,6 +269,7 @@ int main(void)
 		cmocka_unit_test(a_copying_worker_is_not_idle),
 		cmocka_unit_test(a_dead_worker_is_started_again),
 		cmocka_unit_test(a_hung_pool_stops_nobody),
+		cmocka_unit_test(all_are_ended),
 		cmocka_unit_test(idle_workers_end),
 		cmocka_unit_test(room_is_made),
 		cmocka_unit_test(others_wait_while_all_work),
