@@ -314,8 +314,9 @@ static int remove_data(struct work *w, const json_t *pool)
 }
 
 /*
- * The claim goes, or was bound to another volume, while its own was in the making. Where the PersistentVolume exists, it carries
- * on: it will be Released, and reclaimed as such. Otherwise nothing knows the data but this claim.
+ * The claim goes, or was bound to another volume, while its own was in the making. Where the
+ * PersistentVolume exists, it carries on: it will be Released, and reclaimed as such. Otherwise
+ * nothing knows the data but this claim.
  */
 static int undo(struct work *w)
 {
