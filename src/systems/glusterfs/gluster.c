@@ -8,6 +8,7 @@ void gluster_peers_done(struct gluster_peers *p)
 	for (size_t i = 0; i < p->count; i++) {
 		free(p->items[i].uuid);
 		free(p->items[i].address);
+		strv_done(&p->items[i].names);
 		free(p->items[i].state_text);
 	}
 	free(p->items);
@@ -17,7 +18,8 @@ void gluster_peers_done(struct gluster_peers *p)
 const struct gluster_peer *gluster_peer_find(const struct gluster_peers *p, const char *address)
 {
 	for (size_t i = 0; p && i < p->count; i++)
-		if (streq(p->items[i].address, address))
+		if (streq(p->items[i].address, address) ||
+		    (address && strv_contains(&p->items[i].names, address)))
 			return &p->items[i];
 	return NULL;
 }

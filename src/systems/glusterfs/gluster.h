@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/json.h"
+#include "base/str.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +15,9 @@
  */
 struct gluster_peer {
 	char *uuid;
-	char *address;
+	char *address; /* as glusterd calls it: a host name where the name service has one for it */
+	struct strv
+		names; /* all that it is known by; the address by which it was asked to join is one */
 	bool connected;
 	int state; /* glusterd's peer state: 3 is "Peer in Cluster", 6 is "Peer Rejected" */
 	char *state_text;

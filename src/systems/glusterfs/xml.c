@@ -180,6 +180,8 @@ static void peers_leaf(struct document *d, const char *value)
 		set_string(&peer->uuid, value);
 	else if (streq(field, "hostname"))
 		set_string(&peer->address, value);
+	else if (streq(field, "hostnames/hostname"))
+		strv_add(&peer->names, value);
 	else if (streq(field, "connected"))
 		peer->connected = atoi(value) == 1;
 	else if (streq(field, "state"))

@@ -38,6 +38,23 @@ static void test_peers(void **state)
 	gluster_peers_done(&peers);
 }
 
+/* A peer that joined through another node is called by the name that its address has, and by the address as well. */
+static void test_peer_with_a_name(void **state)
+{
+	size_t len;
+	cleanup_free char *text = recorded("peer-status-name.xml", &len);
+	struct gluster_peers peers = { 0 };
+	struct gluster_reply reply;
+
+	assert_int_equal(gluster_xml_peers(text, len, &reply, &peers, NULL), 0);
+	assert_int_equal(peers.count, 1);
+	assert_string_equal(peers.items[0].address, "node1");
+	assert_true(gluster_peer_find(&peers, "10.201.131.1")->connected);
+	assert_ptr_equal(gluster_peer_find(&peers, "node1"), &peers.items[0]);
+	assert_null(gluster_peer_find(&peers, "10.201.131.2"));
+	gluster_peers_done(&peers);
+}
+
 static void test_volume(void **state)
 {
 	size_t len;
@@ -135,9 +152,9 @@ static void test_heal_summary(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_peers),	     cmocka_unit_test(test_volume),
-		cmocka_unit_test(test_failures),     cmocka_unit_test(test_junk),
-		cmocka_unit_test(test_heal_summary),
+		cmocka_unit_test(test_peers),  cmocka_unit_test(test_peer_with_a_name),
+		cmocka_unit_test(test_volume), cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_junk),   cmocka_unit_test(test_heal_summary),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
