@@ -162,6 +162,7 @@ static int promise(struct work *w, const json_t *pool)
 	return rc < 0 ? rc : 1;
 }
 
+/* 1: it cannot be now, and that was said. */
 static int grow(struct work *w)
 {
 	cleanup_json json_t *pool = NULL, *pv = NULL;
@@ -170,8 +171,10 @@ static int grow(struct work *w)
 	char size[QUANTITY_TEXT_MAX];
 	int rc = op_get_live(w->r, &KIND_STORAGEPOOL, w->op->ns, w->handle.pool, &pool);
 
-	if (rc != 0 || !pool_is_ours(w->op, pool))
-		return rc < 0 ? rc : put_off(w, "the volume's pool is gone");
+	if (rc != 0 || !pool_is_ours(w->op, pool)) {
+		rc = rc < 0 ? rc : put_off(w, "the volume's pool is gone");
+		return rc < 0 ? rc : 1;
+	}
 	rc = promise(w, pool);
 	if (rc != 0)
 		return rc;

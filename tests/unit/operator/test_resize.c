@@ -97,6 +97,23 @@ static void volume_of_another(void **state)
 	fixture_free(f);
 }
 
+/* A pool that is no longer ours: nothing grew, and nobody is told that it did. */
+static void pool_is_anothers(void **state)
+{
+	struct fixture *f = fixture_online();
+
+	add_claim(f, "c1", "gold", "1Gi");
+	settle(f);
+	patch(f, &KIND_STORAGEPOOL, "gold-1",
+	      json_pack("{s:{s:{s:s}}}", "metadata", "labels", QM_LABEL_DEPLOYMENT, "silver"));
+	ask_for(f, "c1", "2Gi");
+	settle(f);
+	assert_sizes(f, "c1", "1Gi", "1Gi");
+	cleanup_json json_t *claim = get_claim(f, "c1");
+	assert_null(jget(claim, "status", "allocatedResources"));
+	fixture_free(f);
+}
+
 /* Before or after each write the operator dies; the next one comes to the same end. */
 static void any_write_may_fail(void **state)
 {
@@ -134,6 +151,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(no_room),
 		cmocka_unit_test(pool_does_not_answer),
 		cmocka_unit_test(volume_of_another),
+		cmocka_unit_test(pool_is_anothers),
 		cmocka_unit_test(any_write_may_fail),
 	};
 
