@@ -96,22 +96,6 @@ struct wire {
 	int64_t end_ms;
 };
 
-static int wire_wait(const struct wire *w, short events)
-{
-	for (;;) {
-		struct pollfd p = { .fd = w->fd, .events = events };
-		int64_t left = w->end_ms - clock_mono_ms(&clock_real);
-		int r = left > 0 ? poll(&p, 1, (int)left) : 0;
-
-		if (r > 0)
-			return 0;
-		if (r == 0)
-			return -ETIMEDOUT;
-		if (errno != EINTR)
-			return -errno;
-	}
-}
-
 static int wire_connect(struct wire *w, const struct addrinfo *a)
 {
 	socklen_t len = sizeof(int);
@@ -124,7 +108,7 @@ static int wire_connect(struct wire *w, const struct addrinfo *a)
 		return 0;
 	if (errno != EINPROGRESS && errno != EINTR)
 		return -errno;
-	r = wire_wait(w, POLLOUT);
+	r = await_fd(w->fd, POLLOUT, w->end_ms);
 	if (r < 0)
 		return r;
 	if (getsockopt(w->fd, SOL_SOCKET, SO_ERROR, &problem, &len) < 0)
@@ -141,7 +125,7 @@ static int wire_send(const struct wire *w, const char *data, size_t len)
 			data += n;
 			len -= (size_t)n;
 		} else if (errno == EAGAIN) {
-			int r = wire_wait(w, POLLOUT);
+			int r = await_fd(w->fd, POLLOUT, w->end_ms);
 
 			if (r < 0)
 				return r;
@@ -163,7 +147,7 @@ static int wire_receive(const struct wire *w, char *data, size_t len)
 		} else if (n == 0) {
 			return -ECONNRESET;
 		} else if (errno == EAGAIN) {
-			int r = wire_wait(w, POLLIN);
+			int r = await_fd(w->fd, POLLIN, w->end_ms);
 
 			if (r < 0)
 				return r;

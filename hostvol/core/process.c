@@ -78,20 +78,7 @@ static int child_reap(struct child *c)
 
 static int wait_pidfd(int pidfd, int timeout_ms)
 {
-	int64_t end = clock_mono_ms(&clock_real) + timeout_ms;
-
-	for (;;) {
-		struct pollfd p = { .fd = pidfd, .events = POLLIN };
-		int64_t left = end - clock_mono_ms(&clock_real);
-		int r = poll(&p, 1, left > 0 ? (int)left : 0);
-
-		if (r > 0)
-			return 0;
-		if (r == 0)
-			return -ETIMEDOUT;
-		if (errno != EINTR)
-			return -errno;
-	}
+	return await_fd(pidfd, POLLIN, clock_mono_ms(&clock_real) + timeout_ms);
 }
 
 static void child_kill(struct child *c)

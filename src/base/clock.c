@@ -3,6 +3,8 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -37,6 +39,22 @@ int64_t clock_wall_ms(const struct clock *c)
 int64_t clock_mono_ms(const struct clock *c)
 {
 	return c->mono_ms(c->userdata);
+}
+
+int await_fd(int fd, short events, int64_t until_ms)
+{
+	for (;;) {
+		struct pollfd p = { .fd = fd, .events = events };
+		int64_t left = until_ms - clock_mono_ms(&clock_real);
+		int r = poll(&p, 1, left <= 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left);
+
+		if (r > 0)
+			return 0;
+		if (r == 0 && left <= INT_MAX)
+			return -ETIMEDOUT;
+		if (r < 0 && errno != EINTR)
+			return -errno;
+	}
 }
 
 /* Division that rounds down, so that times before 1970 have a positive fraction. */

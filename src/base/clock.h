@@ -18,6 +18,10 @@ extern const struct clock clock_real;
 int64_t clock_wall_ms(const struct clock *c);
 int64_t clock_mono_ms(const struct clock *c);
 
+/* Waits until the descriptor is ready for these events of poll(2): 0, or -ETIMEDOUT at that time of clock_real's
+ * mono_ms. */
+int await_fd(int fd, short events, int64_t until_ms);
+
 #define TIME_TEXT_MAX 40
 /* RFC 3339 in UTC: "2026-11-15T20:52:06Z", and with microseconds as Lease and Event want it. */
 const char *time_text(int64_t wall_ms, char buf[static TIME_TEXT_MAX]);

@@ -12,22 +12,6 @@
 
 #define ANSWER_MS 3000 /* for a client to say that the time of a command was over */
 
-static int await(int fd, short events, int64_t until)
-{
-	for (;;) {
-		struct pollfd p = { .fd = fd, .events = events };
-		int64_t left = until - clock_mono_ms(&clock_real);
-		int r = left > 0 ? poll(&p, 1, (int)left) : 0;
-
-		if (r > 0)
-			return 0;
-		if (r == 0)
-			return -ETIMEDOUT;
-		if (errno != EINTR)
-			return -errno;
-	}
-}
-
 int wire_read(int fd, void *buf, size_t len, int64_t until)
 {
 	for (size_t done = 0; done < len;) {
@@ -41,7 +25,7 @@ int wire_read(int fd, void *buf, size_t len, int64_t until)
 		}
 		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
-		int rc = await(fd, POLLIN, until);
+		int rc = await_fd(fd, POLLIN, until);
 		if (rc < 0)
 			return rc;
 	}
@@ -61,7 +45,7 @@ int wire_write(int fd, const void *buf, size_t len, int64_t until)
 			return -ECONNRESET;
 		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
-		int rc = await(fd, POLLOUT, until);
+		int rc = await_fd(fd, POLLOUT, until);
 		if (rc < 0)
 			return rc;
 	}
