@@ -11,6 +11,9 @@
 #   cp_jwt NAMESPACE ACCOUNT SECONDS: a service account's token that ends in so many seconds (below 0: has ended)
 #   cp_compact: forgets etcd's history up to now
 #
+# cp_begin WHAT: for a whole script of the suite: $work, a directory that ends with the script, our programs' directories in
+# it, and a control plane; where there is none to be had, WHAT is skipped and the script ends.
+#
 # cp_flags: more flags for the API server. QM_CACHE: where tests/tools/build-peers puts the programs.
 cp_bin=${QM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/quartermaster}/bin
 cp_flags=()
@@ -141,4 +144,18 @@ cp_compact() {
 	local revision
 	revision=$(curl -sf "http://127.0.0.1:$cp_etcd_port/v3/kv/range" -d '{"key":"AA=="}' | sed -n 's/.*"revision":"\([0-9]*\)".*/\1/p')
 	curl -sf "http://127.0.0.1:$cp_etcd_port/v3/kv/compaction" -d "{\"revision\":\"$revision\",\"physical\":true}" > /dev/null
+}
+
+cp_begin() {
+	work=$(mktemp -d /var/tmp/qm-cp.XXXXXX)
+	export QM_STATE_DIR=$work/state QM_RUN_DIR=$work/run
+	trap 'cp_stop; rm -rf "$work"' EXIT
+	if ! cp_have; then
+		skip "$1" 'etcd and kube-apiserver are missing; run tests/tools/build-peers'
+		plan
+		exit
+	fi
+	cp_start "$work/cp" && return
+	echo "Bail out! the API server does not start: $(tail -n 3 "$work/cp/apiserver.log")"
+	exit 1
 }

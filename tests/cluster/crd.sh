@@ -8,24 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 program=$(readlink -f "${1:-$here/../../${QM_BUILD:-build}/src/cli/quartermaster}")
 . "$here/../lib/tap.sh"
 . "$here/apiserver.sh"
-
-work=$(mktemp -d /var/tmp/qm-crd.XXXXXX)
-export QM_STATE_DIR=$work/state QM_RUN_DIR=$work/run
-cleanup() {
-	cp_stop
-	rm -rf "$work"
-}
-trap cleanup EXIT
-
-if ! cp_have; then
-	skip 'our definitions on a real API server' 'etcd and kube-apiserver are missing; run tests/tools/build-peers'
-	plan
-	exit
-fi
-cp_start "$work/cp" || {
-	echo "Bail out! the API server does not start: $(tail -n 3 "$work/cp/apiserver.log")"
-	exit 1
-}
+cp_begin "our definitions on a real API server"
 dir=$work
 k() { cp_kubectl "$@"; }
 

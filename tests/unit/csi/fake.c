@@ -335,3 +335,11 @@ void fake_done(void *reply)
 	if (reply)
 		protobuf_c_message_free_unpacked(reply, NULL);
 }
+
+enum grpc_code fake_delete(struct fake *f, const char *id)
+{
+	Csi__V1__DeleteVolumeRequest q = CSI__V1__DELETE_VOLUME_REQUEST__INIT;
+
+	q.volume_id = (char *)id;
+	return fake_call(f, "DeleteVolume", &q, NULL, NULL);
+}

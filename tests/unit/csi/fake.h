@@ -47,3 +47,4 @@ void fake_free(struct fake *f);
 enum grpc_code fake_call(struct fake *f, const char *method, const void *request, void *ret_reply,
 			 struct error *err);
 void fake_done(void *reply);
+enum grpc_code fake_delete(struct fake *f, const char *id);

@@ -48,12 +48,6 @@ static enum grpc_code create(struct fake *f, const char *name, char **ret_id)
 	return code;
 }
 
-static enum grpc_code delete (struct fake *f, const char *id) {
-	Csi__V1__DeleteVolumeRequest q = CSI__V1__DELETE_VOLUME_REQUEST__INIT;
-	q.volume_id = (char *)id;
-	return fake_call(f, "DeleteVolume", &q, NULL, NULL);
-}
-
 /* As an orchestrator does: what is aborted is asked for again. */
 static void *make_one(void *userdata)
 {
@@ -81,7 +75,7 @@ static void *make_and_remove(void *userdata)
 		usleep(1000);
 	if (c->code != GRPC_OK)
 		return NULL;
-	while ((c->code = delete (c->fake, id)) == GRPC_ABORTED)
+	while ((c->code = fake_delete(c->fake, id)) == GRPC_ABORTED)
 		usleep(1000);
 	return NULL;
 }

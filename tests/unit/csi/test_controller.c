@@ -88,12 +88,6 @@ static enum grpc_code create(struct fake *f, struct ask *a, char **ret_id, int64
 	return code;
 }
 
-static enum grpc_code delete (struct fake *f, const char *id) {
-	Csi__V1__DeleteVolumeRequest q = CSI__V1__DELETE_VOLUME_REQUEST__INIT;
-	q.volume_id = (char *)id;
-	return fake_call(f, "DeleteVolume", &q, NULL, NULL);
-}
-
 /* ---- names ------------------------------------------------------------------------------------- */
 
 static void names(void **state)
@@ -283,7 +277,7 @@ static void ids(void **state)
 	Csi__V1__CapacityRange range = CSI__V1__CAPACITY_RANGE__INIT;
 	Csi__V1__CreateSnapshotRequest take = CSI__V1__CREATE_SNAPSHOT_REQUEST__INIT;
 
-	assert_int_equal(delete (f, ""), GRPC_INVALID_ARGUMENT);
+	assert_int_equal(fake_delete(f, ""), GRPC_INVALID_ARGUMENT);
 	assert_int_equal(fake_call(f, "ControllerGetVolume", &get, NULL, NULL),
 			 GRPC_INVALID_ARGUMENT);
 	assert_int_equal(fake_call(f, "ControllerExpandVolume", &grow, NULL, NULL),
@@ -295,7 +289,7 @@ static void ids(void **state)
 	take.name = (char *)"s";
 	for (size_t i = 0; i < ARRAY_SIZE(strange); i++) {
 		get.volume_id = grow.volume_id = take.source_volume_id = (char *)strange[i];
-		assert_int_equal(delete (f, strange[i]), GRPC_OK);
+		assert_int_equal(fake_delete(f, strange[i]), GRPC_OK);
 		assert_int_equal(fake_call(f, "ControllerGetVolume", &get, NULL, NULL),
 				 GRPC_NOT_FOUND);
 		assert_int_equal(fake_call(f, "ControllerExpandVolume", &grow, NULL, NULL),
@@ -344,8 +338,8 @@ static void life(void **state)
 	assert_int_equal(expand(f, block, 2LL << 30, &grown), GRPC_OK);
 	assert_true(grown->node_expansion_required);
 	fake_done(grown);
-	assert_int_equal(delete (f, id), GRPC_OK);
-	assert_int_equal(delete (f, id), GRPC_OK);
+	assert_int_equal(fake_delete(f, id), GRPC_OK);
+	assert_int_equal(fake_delete(f, id), GRPC_OK);
 	assert_int_equal(f->removed, 1);
 	assert_int_equal(expand(f, id, 4 * MIB, NULL), GRPC_NOT_FOUND);
 	fake_free(f);
@@ -409,7 +403,7 @@ static void paging(void **state)
 		/* the last of this page goes: the next page begins where it began all the same */
 		if (r->n_entries)
 			assert_int_equal(
-				delete (f, r->entries[r->n_entries - 1]->volume->volume_id),
+				fake_delete(f, r->entries[r->n_entries - 1]->volume->volume_id),
 				GRPC_OK);
 		fake_done(r);
 	} while (*token);
