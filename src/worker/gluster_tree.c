@@ -348,7 +348,11 @@ static int copy_pending(struct copy_tree *c, const struct copy_pending *next, st
 	cleanup_object glfs_object_t *to = glfs_h_create_from_handle(c->p->fs, id, sizeof(id), &st);
 	if (!to)
 		return error_errno(err, errno, "cannot open a directory of a copy");
-	return copy_dir(c, from, to, next->resumed, err);
+	int rc = copy_dir(c, from, to, next->resumed, err);
+	/* as with an entry: of the source or of the copy? */
+	bool gone =
+		rc < 0 && vanished(-rc) && glfs_h_stat(c->p->fs, from, &st) < 0 && vanished(errno);
+	return gone ? 0 : rc;
 }
 
 int copy_tree(struct copy_tree *c, glfs_object_t *from, glfs_object_t *to, bool resumed,
