@@ -3,6 +3,10 @@
  * How long a claim takes: claims one at a time, from sending it to seeing it Bound; then many at
  * once. Where a directory on a FUSE mount of the pool is given, a plain mkdir there is measured in
  * between, on the same machine at the same time: what the bricks cost alone. See bench/claims.
+ *
+ * With --bare this program itself answers its claims, as the simplest provisioner there can be: it posts a
+ * claim's PersistentVolume as soon as the claim says that one is wanted. With --alone it only posts those
+ * volumes, without claims. See bench/provision.
  */
 #include "base/mem.h"
 #include "base/rand.h"
@@ -19,17 +23,20 @@
 
 #define WAIT_MS 300000
 #define LABEL "bench"
+#define ANSWERING 16 /* as many as the operator has */
 
 struct claim {
 	char name[64];
+	char uid[40]; /* once a volume is wanted for it */
 	int64_t sent, bound; /* µs; 0: not yet */
-	bool gone; /* its volume */
+	bool made, gone; /* its volume */
 };
 
 struct bench {
 	const char *class, *dir;
 	size_t singles, many;
 	int senders;
+	bool bare, alone; /* whether we answer them; whether there are no claims */
 	char run[16]; /* part of every name: claims of an earlier run are not ours */
 	char *label;
 	struct kube *kube;
@@ -37,7 +44,8 @@ struct bench {
 	size_t count;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	size_t bound, gone;
+	size_t bound, made, gone;
+	size_t *wanted, wanted_count, wanted_next; /* claims that want a volume of us */
 	struct kube_watch *claim_watch, *volume_watch;
 	atomic_size_t next;
 	atomic_bool failed;
@@ -76,6 +84,12 @@ static void see_claim(struct bench *b, const struct kube_event *e)
 {
 	long i = claim_index(b, object_name(e->object));
 
+	if (i >= 0 && b->bare && !b->claims[i].uid[0] &&
+	    object_annotation(e->object, "volume.kubernetes.io/storage-provisioner")) {
+		(void)snprintf(b->claims[i].uid, sizeof(b->claims[i].uid), "%s",
+			       object_uid(e->object));
+		b->wanted[b->wanted_count++] = (size_t)i;
+	}
 	if (i < 0 || !streq(jstr(e->object, "status", "phase"), "Bound") || b->claims[i].bound)
 		return;
 	b->claims[i].bound = now_us();
@@ -86,6 +100,10 @@ static void see_volume(struct bench *b, const struct kube_event *e)
 {
 	long i = claim_index(b, jstr(e->object, "spec", "claimRef", "name"));
 
+	if (i >= 0 && e->type == KUBE_ADDED && !b->claims[i].made) {
+		b->claims[i].made = true;
+		b->made++;
+	}
 	if (i < 0 || e->type != KUBE_DELETED || b->claims[i].gone)
 		return;
 	b->claims[i].gone = true;
@@ -166,6 +184,68 @@ static int delete_claim(struct bench *b, size_t i)
 	int rc = kube_delete(b->kube, &KIND_PVC, "default", b->claims[i].name, NULL, &err);
 
 	return rc < 0 && rc != -ENOENT ? fail(b->claims[i].name, &err, rc) : 0;
+}
+
+/* As the operator makes them, but for its finalizer. */
+static int post_volume(struct bench *b, size_t i)
+{
+	struct claim *c = &b->claims[i];
+	cleanup_free char *name = xasprintf("pvc-%s", c->uid),
+			  *handle = xasprintf("v1.bench-1.d.%s", name),
+			  *path = xasprintf("subvol/ab/cd/%s", name);
+	struct error err = ERROR_INIT;
+	cleanup_json json_t *pv = json_pack(
+		"{ss ss s{ss s{ss ss} s{ss}} s{s{ss} s[s] ss ss ss s{ss ss ss ss ss} s{ss ss s{ss "
+		"ss ss ss ss}}}}",
+		"apiVersion", "v1", "kind", "PersistentVolume", "metadata", "name", name, "labels",
+		"quartermaster.storage/deployment", "bench", "quartermaster.storage/pool",
+		"bench-1", "annotations", "pv.kubernetes.io/provisioned-by",
+		"csi.quartermaster.storage", "spec", "capacity", "storage", "1Mi", "accessModes",
+		"ReadWriteMany", "persistentVolumeReclaimPolicy", "Retain", "storageClassName",
+		b->class, "volumeMode", "Filesystem", "claimRef", "apiVersion", "v1", "kind",
+		"PersistentVolumeClaim", "namespace", "default", "name", c->name, "uid", c->uid,
+		"csi", "driver", "csi.quartermaster.storage", "volumeHandle", handle,
+		"volumeAttributes", "driverVolumeType", "GLUSTERFS", "export", "10.0.0.1:/bench-1",
+		"name", path, "options", "backup-volfile-servers=10.0.0.2:10.0.0.3", "volumeId",
+		name);
+	int rc = kube_create(b->kube, &KIND_PV, pv, NULL, &err);
+
+	return rc < 0 ? fail(name, &err, rc) : 0;
+}
+
+static int delete_volume(struct bench *b, size_t i)
+{
+	cleanup_free char *name = xasprintf("pvc-%s", b->claims[i].uid);
+	struct error err = ERROR_INIT;
+	int rc = kube_delete(b->kube, &KIND_PV, NULL, name, NULL, &err);
+
+	return rc < 0 && rc != -ENOENT ? fail(name, &err, rc) : 0;
+}
+
+/* One of those that answer claims: until each has its volume. */
+static void *answer_claims(void *arg)
+{
+	struct bench *b = arg;
+	int64_t end = clock_mono_ms(&clock_real) + WAIT_MS;
+
+	pthread_mutex_lock(&b->lock);
+	while (b->wanted_next < b->count && clock_mono_ms(&clock_real) < end &&
+	       !atomic_load(&b->failed)) {
+		if (b->wanted_next == b->wanted_count) {
+			cond_wait_until(&b->changed, &b->lock, end);
+			continue;
+		}
+		size_t i = b->wanted[b->wanted_next++];
+
+		pthread_mutex_unlock(&b->lock);
+		if (post_volume(b, i) < 0)
+			atomic_store(&b->failed, true);
+		pthread_mutex_lock(&b->lock);
+		/* the last has to wake the others */
+		pthread_cond_broadcast(&b->changed);
+	}
+	pthread_mutex_unlock(&b->lock);
+	return NULL;
 }
 
 static int make_dir(struct bench *b, size_t i)
@@ -282,10 +362,15 @@ static int measure_many(struct bench *b)
 	cleanup_free int64_t *times = xcalloc(b->many + 1, sizeof(*times));
 	int64_t began = now_us();
 	double rate, dir_rate;
-	int rc = all_at_once(b, b->singles, send_claim);
+	int rc = all_at_once(b, b->singles, b->alone ? post_volume : send_claim);
 
 	if (rc == 0)
-		rc = wait_for(b, &b->bound, b->count, "claims are Bound");
+		rc = wait_for(b, &b->made, b->count, "volumes are there");
+	if (rc == 0)
+		print_rate("volumes at once, all there", b->many, now_us() - began);
+	if (rc < 0 || b->alone)
+		return rc;
+	rc = wait_for(b, &b->bound, b->count, "claims are Bound");
 	if (rc < 0)
 		return rc;
 	rate = print_rate("claims at once, all Bound", b->many, now_us() - began);
@@ -306,8 +391,10 @@ static int measure_many(struct bench *b)
 static int measure_removal(struct bench *b)
 {
 	int64_t began = now_us();
-	int rc = all_at_once(b, 0, delete_claim);
+	int rc = b->alone ? 0 : all_at_once(b, 0, delete_claim);
 
+	if (rc == 0 && (b->bare || b->alone))
+		rc = all_at_once(b, 0, delete_volume);
 	if (rc == 0)
 		rc = wait_for(b, &b->gone, b->count, "volumes are gone");
 	if (rc == 0)
@@ -319,10 +406,24 @@ static int measure_removal(struct bench *b)
 
 static int measure(struct bench *b, bool keep)
 {
-	int rc = b->singles ? measure_singles(b) : 0;
+	pthread_t answering[ANSWERING];
+	struct error err = ERROR_INIT;
+	int rc = 0, started = 0;
 
+	while (b->bare && started < ANSWERING && rc == 0) {
+		rc = thread_start(&answering[started], answer_claims, b, &err);
+		started += rc == 0;
+	}
+	if (rc == 0 && b->singles)
+		rc = measure_singles(b);
 	if (rc == 0 && b->many)
 		rc = measure_many(b);
+	atomic_store(&b->failed, atomic_load(&b->failed) || rc < 0);
+	pthread_mutex_lock(&b->lock);
+	pthread_cond_broadcast(&b->changed);
+	pthread_mutex_unlock(&b->lock);
+	while (started > 0)
+		pthread_join(answering[--started], NULL);
 	return rc < 0 || keep ? rc : measure_removal(b);
 }
 
@@ -387,9 +488,13 @@ static void name_claims(struct bench *b)
 	(void)snprintf(b->run, sizeof(b->run), "%08" PRIx32, id);
 	b->count = b->singles + b->many;
 	b->claims = xcalloc(b->count + 1, sizeof(*b->claims));
-	for (size_t i = 0; i < b->count; i++)
+	b->wanted = xcalloc(b->count + 1, sizeof(*b->wanted));
+	for (size_t i = 0; i < b->count; i++) {
 		(void)snprintf(b->claims[i].name, sizeof(b->claims[i].name), "bench-%s-%zu", b->run,
 			       i);
+		if (b->alone)
+			uuid_text(b->claims[i].uid);
+	}
 }
 
 static const struct option options[] = { { "single", required_argument, NULL, 's' },
@@ -398,16 +503,21 @@ static const struct option options[] = { { "single", required_argument, NULL, 's
 					 { "class", required_argument, NULL, 'c' },
 					 { "dir", required_argument, NULL, 'd' },
 					 { "keep", no_argument, NULL, 'k' },
+					 { "bare", no_argument, NULL, 'b' },
+					 { "alone", no_argument, NULL, 'a' },
 					 { 0 } };
 
 static const char usage[] =
-	"bench-claims [--single N] [--count N] [--senders N] [--class NAME] [--dir DIR] [--keep]\n"
+	"bench-claims [--single N] [--count N] [--senders N] [--class NAME] [--dir DIR] [--keep] "
+	"[--bare|--alone]\n"
 	"  --single N    claims one at a time (default 50)\n"
 	"  --count N     claims at once (default 1000)\n"
 	"  --senders N   threads that send them (default 8)\n"
 	"  --class NAME  their StorageClass (default glusterfs)\n"
 	"  --dir DIR     on a FUSE mount of a pool: compare with mkdir there\n"
-	"  --keep        do not delete them\n";
+	"  --keep        do not delete them\n"
+	"  --bare        post their volumes, too: for a cluster where nobody else does\n"
+	"  --alone       post the volumes only (with --single 0)\n";
 
 int main(int argc, char **argv)
 {
@@ -435,12 +545,18 @@ int main(int argc, char **argv)
 		case 'k':
 			keep = true;
 			break;
+		case 'b':
+			b.bare = true;
+			break;
+		case 'a':
+			b.alone = true;
+			break;
 		default:
 			fputs(usage, stderr);
 			return 2;
 		}
 	}
-	if (b.senders < 1 || optind < argc) {
+	if (b.senders < 1 || optind < argc || (b.alone && b.singles)) {
 		fputs(usage, stderr);
 		return 2;
 	}
@@ -453,5 +569,6 @@ int main(int argc, char **argv)
 		rc = run(&b, keep);
 	kube_free(b.kube);
 	free(b.claims);
+	free(b.wanted);
 	return rc < 0 ? 1 : 0;
 }

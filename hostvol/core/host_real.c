@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/step.h"
 #include "host.h"
 #include "host_block.h"
 #include "host_vendor.h"
@@ -62,26 +63,25 @@ static int real_mountinfo(const struct hostvol_host *host, char **ret)
 
 /* ---- what may hang -------------------------------------------------------------------------- */
 
-struct unmount_call {
-	const char *path;
-	int flags;
-};
-
 static int do_unmount(void *arg)
 {
-	struct unmount_call *call = arg;
+	return umount2(arg, UMOUNT_NOFOLLOW) < 0 ? -errno : 0;
+}
 
-	return umount2(call->path, call->flags) < 0 ? -errno : 0;
+/* Another function, since it must not be refused where an ordinary unmount hangs. */
+static int do_detach(void *arg)
+{
+	return umount2(arg, UMOUNT_NOFOLLOW | MNT_DETACH) < 0 ? -errno : 0;
 }
 
 static int real_unmount(const struct hostvol_host *host, const char *path, enum host_unmount how,
 			int timeout_ms)
 {
-	struct unmount_call call = { .path = path, .flags = UMOUNT_NOFOLLOW };
+	bool detach = how == HOST_UNMOUNT_DETACH;
 
-	if (how == HOST_UNMOUNT_DETACH)
-		call.flags |= MNT_DETACH;
-	return process_call(do_unmount, &call, timeout_ms);
+	return step_run(
+		&(struct step){ detach ? do_detach : do_unmount, (void *)path, path, timeout_ms },
+		NULL);
 }
 
 /* statfs alone may be answered from a cache; the root's attributes are asked for too. */
@@ -95,7 +95,7 @@ static int do_probe(void *arg)
 
 static int real_probe(const struct hostvol_host *host, const char *path, int timeout_ms)
 {
-	return process_call(do_probe, (void *)path, timeout_ms);
+	return step_run(&(struct step){ do_probe, (void *)path, path, timeout_ms }, NULL);
 }
 
 struct lookup_call {
@@ -119,8 +119,10 @@ static int real_lookup(const struct hostvol_host *host, const char *dir, const c
 		       int timeout_ms)
 {
 	struct lookup_call call = { .dir = dir, .sub = sub };
+	char path[PATH_MAX];
 
-	return process_call(do_lookup, &call, timeout_ms);
+	snprintf(path, sizeof(path), "%s/%s", dir, sub);
+	return step_run(&(struct step){ do_lookup, &call, path, timeout_ms }, NULL);
 }
 
 static int do_stat(void *arg)
@@ -144,7 +146,7 @@ static int real_stat(const struct hostvol_host *host, const char *path, struct h
 {
 	struct stat st;
 	/* asked in a child first: the file may lie on a server that does not answer */
-	int r = process_call(do_stat, (void *)path, timeout_ms);
+	int r = step_run(&(struct step){ do_stat, (void *)path, path, timeout_ms }, NULL);
 
 	if (r < 0)
 		return r;

@@ -96,13 +96,14 @@ static int show(struct publishing *p, struct error *err)
 {
 	enum place_kind kind = p->s.shape == SHAPE_DEVICE ? PLACE_DEVICE : PLACE_DIRECTORY;
 	cleanup_free char *device = device_place(p->staging);
-	struct bind b = {
-		.sub = "", .target = p->target, .kind = kind, .set = p->w.set, .clear = p->w.clear
-	};
-	int r = place_make(p->target, kind, TARGET_MODE, STEP_MS, err);
+	struct bind b = { .sub = "",
+			  .target = p->target,
+			  .kind = kind,
+			  .set = p->w.set,
+			  .clear = p->w.clear,
+			  .make = TARGET_MODE };
+	int r;
 
-	if (r < 0)
-		return r == -ELOOP ? -EINVAL : r;
 	if (p->s.shape == SHAPE_DIRECTORY) {
 		b.root = record_root(p->s.record);
 		b.sub = record_sub(p->s.record);
@@ -110,9 +111,7 @@ static int show(struct publishing *p, struct error *err)
 		b.root = kind == PLACE_DEVICE ? device : p->staging;
 	}
 	r = bind_mount(&b, STEP_MS, err);
-	if (r < 0)
-		(void)place_remove(p->target, STEP_MS, NULL);
-	return r;
+	return r == -ELOOP ? -EINVAL : r;
 }
 
 static int publish(struct publishing *p, struct error *err)
@@ -159,6 +158,19 @@ int node_publish(struct grpc_call *call, const void *request, void *reply, struc
 	return 0;
 }
 
+/* Nearly always there is one mount, which nobody uses: one step ends it. */
+static int unpublish(const char *target, struct error *err)
+{
+	int r = bind_end(target, STEP_MS);
+
+	if (r == 0)
+		return 0;
+	r = take_away(target, r == -ETIMEDOUT, err);
+	if (r == 0)
+		r = place_remove(target, STEP_MS, err);
+	return r == -ELOOP ? -EINVAL : r;
+}
+
 int node_unpublish(struct grpc_call *call, const void *request, void *reply, struct error *err)
 {
 	const Csi__V1__NodeUnpublishVolumeRequest *q = request;
@@ -172,11 +184,7 @@ int node_unpublish(struct grpc_call *call, const void *request, void *reply, str
 		r = volume_begin(n, q->volume_id, err);
 	if (r < 0)
 		return r;
-	r = take_away(target, false, err);
-	if (r == 0)
-		r = place_remove(target, STEP_MS, err);
-	if (r == -ELOOP)
-		r = -EINVAL;
+	r = unpublish(target, err);
 	volume_end(n, q->volume_id);
 	if (r < 0)
 		log_warn("cannot unpublish volume %s: %s", q->volume_id, error_text(err, r));

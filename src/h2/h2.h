@@ -113,7 +113,7 @@ struct h2_listen {
 	mode_t unix_mode;      /* of the socket's file; 0: 0666, since tokens decide, not the file */
 	int tcp_port;          /* on 127.0.0.1 with TLS; 0: any free port; -1: none */
 	const char *cert_pem, *key_pem;
-	int workers;           /* handler threads */
+	int workers;           /* handler threads at most: started when they are needed */
 	size_t max_body;       /* larger bodies are answered 413 */
 	bool any_authority;    /* takes an :authority that is none, such as a socket's path */
 	/* Answers (h2_call_reply) what no handler gets to see: 413, 431 (header fields too large), 503 (too

@@ -31,10 +31,11 @@ struct h2_server {
 	int port;
 	int epoll_fd;
 	pthread_t io, *workers;
-	int worker_count;
+	int worker_max;
 	bool io_runs;
 
 	/* under the hub's lock */
+	int worker_count, idle; /* started; of those, without a request */
 	bool stopping; /* no new requests, workers end */
 	bool workers_ended; /* the I/O thread may end too */
 
@@ -47,6 +48,24 @@ struct h2_server {
 };
 
 /* ---- workers --------------------------------------------------------------------------- */
+
+static void *worker_main(void *arg);
+
+/*
+ * Under the hub's lock: one is always ready for the next request, up to the most there may be. They
+ * are not all started at once, since each has a stack that it makes resident when it works.
+ */
+static int keep_one_idle(struct h2_server *s)
+{
+	int r = 0;
+
+	if (s->idle == 0 && s->worker_count < s->worker_max) {
+		r = hub_thread(&s->workers[s->worker_count], "h2-worker", worker_main, s);
+		s->worker_count += r == 0;
+		s->idle += r == 0;
+	}
+	return r;
+}
 
 /* The next request, marked as running; NULL when the server stops. */
 static struct h2_call *next_call(struct h2_server *s)
@@ -62,6 +81,9 @@ static struct h2_call *next_call(struct h2_server *s)
 		TAILQ_REMOVE(&s->env.queue, c, queue_entry);
 		c->queued = false;
 		c->running = true;
+		s->idle--;
+		/* without memory for it, those that are there do the work */
+		(void)keep_one_idle(s);
 	}
 	hub_unlock(hub);
 	return c;
@@ -76,6 +98,7 @@ static void *worker_main(void *arg)
 		s->handler(c, s->userdata);
 		hub_lock(c->hub);
 		c->running = false;
+		s->idle++;
 		hub_unlock(c->hub);
 		h2_call_unref(c);
 	}
@@ -338,11 +361,11 @@ static int start_threads(struct h2_server *s, int workers, struct error *err)
 
 	s->io_runs = r == 0;
 	s->workers = xcalloc((size_t)workers, sizeof(*s->workers));
-	for (int i = 0; r == 0 && i < workers; i++) {
-		r = hub_thread(&s->workers[i], "h2-worker", worker_main, s);
-		if (r == 0)
-			s->worker_count++;
-	}
+	s->worker_max = workers;
+	hub_lock(s->env.hub);
+	if (r == 0)
+		r = keep_one_idle(s);
+	hub_unlock(s->env.hub);
 	if (r < 0)
 		return error_errno(err, -r, "Cannot start the threads of the HTTP/2 server");
 	return 0;

@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "base/spawn.h"
+#include "base/step.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -51,104 +51,6 @@ static int check_mode(int fd, mode_t type)
 	return (st.st_mode & S_IFMT) == type ? 0 : type == S_IFBLK ? -ENOTBLK : -EINVAL;
 }
 
-static int do_bind(void *arg)
-{
-	const struct bind *b = arg;
-	struct mount_attr attr = { .attr_set = b->set, .attr_clr = b->clear };
-	bool device = b->kind == PLACE_DEVICE;
-	cleanup_close int root = -1, from = -1, to = -1, tree = -1;
-	int r;
-
-	root = place_open(AT_FDCWD, b->root, b->sub[0] ? PLACE_DIRECTORY : b->kind, 0);
-	if (root < 0)
-		return root;
-	from = b->sub[0] ? place_open(root, b->sub, b->kind, RESOLVE_BENEATH) : TAKE_FD(root);
-	if (from < 0)
-		return from;
-	to = place_open(AT_FDCWD, b->target, b->kind, 0);
-	if (to < 0)
-		return to;
-	r = device ? check_mode(from, S_IFBLK) : 0;
-	if (r == 0 && device)
-		r = check_mode(to, S_IFREG);
-	if (r < 0)
-		return r;
-	tree = open_tree(from, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
-	if (tree < 0)
-		return -errno;
-	if ((b->set || b->clear) && mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
-		return -errno;
-	if (move_mount(tree, "", to, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
-		return -errno;
-	return 0;
-}
-
-int bind_mount(const struct bind *b, int timeout_ms, struct error *err)
-{
-	int r = spawn_call_keeping(do_bind, (void *)b, -1, timeout_ms, NULL);
-
-	return r < 0 ? error_errno(err, -r, "cannot mount %s%s%s on %s", b->root,
-				   *b->sub ? "/" : "", b->sub, b->target)
-		     : 0;
-}
-
-/*
- * From within its directory: a descriptor of the mount itself would keep it in use, and a path
- * could lead elsewhere by now.
- */
-static int unmount_at(const char *target, int flags)
-{
-	const char *name;
-	cleanup_close int parent = place_open_parent(target, &name);
-
-	if (parent < 0)
-		return parent;
-	if (fchdir(parent) < 0 || umount2(name, flags | UMOUNT_NOFOLLOW) < 0)
-		return -errno;
-	return 0;
-}
-
-static int do_unmount(void *arg)
-{
-	return unmount_at(arg, 0);
-}
-
-static int do_detach(void *arg)
-{
-	return unmount_at(arg, MNT_DETACH);
-}
-
-int bind_unmount(const char *target, bool detach, int timeout_ms, struct error *err)
-{
-	int r = spawn_call_keeping(detach ? do_detach : do_unmount, (void *)target, -1, timeout_ms,
-				   NULL);
-
-	if (r == -EBUSY)
-		return error_set(
-			err, EBUSY,
-			"%s is in use; see by whom: fuser -vm %s; then try again, or add --force",
-			target, target);
-	return r < 0 ? error_errno(err, -r, "cannot unmount %s", target) : 0;
-}
-
-static int do_probe(void *arg)
-{
-	struct statfs fs;
-	struct stat st;
-
-	return statfs(arg, &fs) < 0 || stat(arg, &st) < 0 ? -errno : 0;
-}
-
-int bind_probe(const char *target, int timeout_ms)
-{
-	return spawn_call_keeping(do_probe, (void *)target, -1, timeout_ms, NULL);
-}
-
-bool bind_is_dead(int r)
-{
-	return r == -ENOTCONN || r == -ESTALE || r == -EHOSTDOWN || r == -ESHUTDOWN;
-}
-
 /* ---- places ----------------------------------------------------------------------------------- */
 
 struct place {
@@ -184,26 +86,10 @@ static int do_make(void *arg)
 	return r == -EINVAL && p->kind == PLACE_DIRECTORY ? -ENOTDIR : r;
 }
 
-int place_make(const char *path, enum place_kind kind, mode_t mode, int timeout_ms,
-	       struct error *err)
+static int remove_at(int parent, const char *name)
 {
-	struct place p = { .path = path, .kind = kind, .mode = mode };
-	int r = spawn_call_keeping(do_make, &p, -1, timeout_ms, NULL);
-
-	if (r == -ELOOP)
-		return error_set(err, ELOOP,
-				 "%s is or leads over a symbolic link, which is refused", path);
-	return r < 0 ? error_errno(err, -r, "cannot make %s", path) : 0;
-}
-
-static int do_remove(void *arg)
-{
-	const char *name;
-	cleanup_close int parent = place_open_parent(arg, &name);
 	struct stat st;
 
-	if (parent < 0)
-		return parent == -ENOENT ? 0 : parent;
 	if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	if (!S_ISDIR(st.st_mode) && !(S_ISREG(st.st_mode) && st.st_size == 0))
@@ -213,14 +99,176 @@ static int do_remove(void *arg)
 	return 0;
 }
 
+static int do_remove(void *arg)
+{
+	const char *name;
+	cleanup_close int parent = place_open_parent(arg, &name);
+
+	if (parent < 0)
+		return parent == -ENOENT ? 0 : parent;
+	return remove_at(parent, name);
+}
+
+int place_make(const char *path, enum place_kind kind, mode_t mode, int timeout_ms,
+	       struct error *err)
+{
+	struct place p = { .path = path, .kind = kind, .mode = mode };
+	struct error why = ERROR_INIT;
+	int r = step_run(&(struct step){ do_make, &p, path, timeout_ms }, &why);
+
+	if (r == -ELOOP)
+		return error_set(err, ELOOP,
+				 "%s is or leads over a symbolic link, which is refused", path);
+	return r < 0 ? error_set(err, -r, "cannot make %s: %s", path, error_text(&why, r)) : 0;
+}
+
 int place_remove(const char *path, int timeout_ms, struct error *err)
 {
-	int r = spawn_call_keeping(do_remove, (void *)path, -1, timeout_ms, NULL);
+	struct error why = ERROR_INIT;
+	int r = step_run(&(struct step){ do_remove, (void *)path, path, timeout_ms }, &why);
 
 	if (r == -EINVAL || r == -ENOTEMPTY)
 		return error_set(err, -r, "%s is not removed: it is no empty directory or file",
 				 path);
-	return r < 0 ? error_errno(err, -r, "cannot remove %s", path) : 0;
+	return r < 0 ? error_set(err, -r, "cannot remove %s: %s", path, error_text(&why, r)) : 0;
+}
+
+/* ---- mounts ----------------------------------------------------------------------------------- */
+
+static int bind_to(const struct bind *b)
+{
+	struct mount_attr attr = { .attr_set = b->set, .attr_clr = b->clear };
+	bool device = b->kind == PLACE_DEVICE;
+	cleanup_close int root = -1, from = -1, to = -1, tree = -1;
+	int r;
+
+	root = place_open(AT_FDCWD, b->root, b->sub[0] ? PLACE_DIRECTORY : b->kind, 0);
+	if (root < 0)
+		return root;
+	from = b->sub[0] ? place_open(root, b->sub, b->kind, RESOLVE_BENEATH) : TAKE_FD(root);
+	if (from < 0)
+		return from;
+	to = place_open(AT_FDCWD, b->target, b->kind, 0);
+	if (to < 0)
+		return to;
+	r = device ? check_mode(from, S_IFBLK) : 0;
+	if (r == 0 && device)
+		r = check_mode(to, S_IFREG);
+	if (r < 0)
+		return r;
+	tree = open_tree(from, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+	if (tree < 0)
+		return -errno;
+	if ((b->set || b->clear) && mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+		return -errno;
+	if (move_mount(tree, "", to, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+		return -errno;
+	return 0;
+}
+
+/* What was made, or was there and empty, does not stay without what it is for. */
+static int do_bind(void *arg)
+{
+	const struct bind *b = arg;
+	struct place place = { .path = b->target, .kind = b->kind, .mode = b->make };
+	int r = b->make ? do_make(&place) : 0;
+
+	if (r < 0)
+		return r;
+	r = bind_to(b);
+	if (r < 0 && b->make)
+		(void)do_remove((void *)b->target);
+	return r;
+}
+
+int bind_mount(const struct bind *b, int timeout_ms, struct error *err)
+{
+	struct error why = ERROR_INIT;
+	int r = step_run(&(struct step){ do_bind, (void *)b, b->target, timeout_ms }, &why);
+
+	if (r == -ELOOP)
+		return error_set(err, ELOOP,
+				 "%s or %s%s%s is or leads over a symbolic link, which is refused",
+				 b->target, b->root, *b->sub ? "/" : "", b->sub);
+	return r < 0 ? error_set(err, -r, "cannot mount %s%s%s on %s: %s", b->root,
+				 *b->sub ? "/" : "", b->sub, b->target, error_text(&why, r))
+		     : 0;
+}
+
+/*
+ * From within its directory: a descriptor of the mount itself would keep it in use, and a path
+ * could lead elsewhere by now.
+ */
+static int unmount_at(const char *target, int flags)
+{
+	const char *name;
+	cleanup_close int parent = place_open_parent(target, &name);
+
+	if (parent < 0)
+		return parent;
+	if (fchdir(parent) < 0 || umount2(name, flags | UMOUNT_NOFOLLOW) < 0)
+		return -errno;
+	return 0;
+}
+
+static int do_unmount(void *arg)
+{
+	return unmount_at(arg, 0);
+}
+
+static int do_detach(void *arg)
+{
+	return unmount_at(arg, MNT_DETACH);
+}
+
+int bind_unmount(const char *target, bool detach, int timeout_ms, struct error *err)
+{
+	struct error why = ERROR_INIT;
+	int r = step_run(&(struct step){ detach ? do_detach : do_unmount, (void *)target, target,
+					 timeout_ms },
+			 &why);
+
+	if (r == -EBUSY)
+		return error_set(
+			err, EBUSY,
+			"%s is in use; see by whom: fuser -vm %s; then try again, or add --force",
+			target, target);
+	return r < 0 ? error_set(err, -r, "cannot unmount %s: %s", target, error_text(&why, r)) : 0;
+}
+
+static int do_end(void *arg)
+{
+	const char *name;
+	cleanup_close int parent = place_open_parent(arg, &name);
+
+	if (parent < 0)
+		return parent;
+	if (fchdir(parent) < 0 || umount2(name, UMOUNT_NOFOLLOW) < 0)
+		return -errno;
+	return remove_at(parent, name);
+}
+
+int bind_end(const char *target, int timeout_ms)
+{
+	return step_run(&(struct step){ do_end, (void *)target, target, timeout_ms }, NULL);
+}
+
+static int do_probe(void *arg)
+{
+	struct statfs fs;
+	struct stat st;
+
+	return statfs(arg, &fs) < 0 || stat(arg, &st) < 0 ? -errno : 0;
+}
+
+int bind_probe(const char *target, int timeout_ms)
+{
+	return step_run(&(struct step){ do_probe, (void *)target, target, timeout_ms }, NULL);
+}
+
+bool bind_is_dead(int r)
+{
+	return r == -ENOTCONN || r == -ESTALE || r == -EHOSTDOWN || r == -ESHUTDOWN;
 }
 
 /* ---- what is there ---------------------------------------------------------------------------- */

@@ -23,10 +23,17 @@ struct bind {
 	enum place_kind kind;
 	/* MOUNT_ATTR_… of the new mount; in force before it is seen */
 	uint64_t set, clear;
+	/* the place is made first, as place_make does, and removed where the mount fails; 0: it is there */
+	mode_t make;
 };
 int bind_mount(const struct bind *b, int timeout_ms, struct error *err);
 /* -EBUSY while it is in use, unless detach. */
 int bind_unmount(const char *target, bool detach, int timeout_ms, struct error *err);
+/*
+ * Unmounts what is there and removes the place, in one step and without a look at the mount table:
+ * 0, or -errno where any of that was not to be, for the caller to take the steps one by one.
+ */
+int bind_end(const char *target, int timeout_ms);
 /* Whether the file system there answers: 0, -ENOTCONN for one whose client died, … */
 int bind_probe(const char *target, int timeout_ms);
 /* Whether an answer of bind_probe is that of a file system which will never answer again. */
