@@ -126,7 +126,7 @@ static bool may_end(const struct serve *s, bool leave)
 	if (!s->ending || leave)
 		return s->ending;
 	daemons = daemons_list(s->pid);
-	return s->running == 0 && json_array_size(daemons) == 0;
+	return s->running == 0 && json_array_size(daemons) == 0 && !fuse_any(s);
 }
 
 static void take_signals(struct serve *s, int signals)
@@ -168,20 +168,25 @@ static int serve(const struct settings *settings, struct error *err)
 	/* the first process of a container adopts anyway; elsewhere daemons are to be ours too */
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		return error_errno(err, errno, "cannot begin");
+	if (serve_open(&s, err) < 0)
+		return -err->code;
 	socket = serve_listen(settings->dir, err);
 	if (socket < 0)
 		return socket;
 	log_info("serving %s", settings->dir);
 	while (!may_end(&s, settings->leave)) {
 		struct pollfd p[] = { { .fd = socket, .events = POLLIN },
-				      { .fd = signals, .events = POLLIN } };
+				      { .fd = signals, .events = POLLIN },
+				      { .fd = s.up[0], .events = POLLIN } };
 
-		if (poll(p, ARRAY_SIZE(p), -1) < 0)
+		if (poll(p, ARRAY_SIZE(p), fuse_start_due(&s)) < 0)
 			continue;
 		if (p[0].revents)
 			serve_accept(&s, socket);
 		if (p[1].revents)
 			take_signals(&s, signals);
+		if (p[2].revents)
+			serve_handed_up(&s);
 	}
 	log_info("ends");
 	return 0;

@@ -70,6 +70,22 @@ static int decode_await_end(struct client_request *r, struct error *err)
 	return 0;
 }
 
+static int decode_fuse(struct client_request *r, bool serve, struct error *err)
+{
+	int rc = !serve ? 0
+			: decode_words(json_object_get(r->text, "argv"), "argv", r->argv,
+				       CLIENT_WORDS_MAX, err);
+
+	if (rc < 0)
+		return rc;
+	r->mount_point = jstr(r->text, "mountPoint");
+	if (!r->mount_point || r->mount_point[0] != '/')
+		return error_set(err, EINVAL, "mountPoint is not an absolute path");
+	if (serve && (!r->argv[0] || !*r->argv[0]))
+		return error_set(err, EINVAL, "argv names no program");
+	return 0;
+}
+
 static int decode_op(struct client_request *r, struct error *err)
 {
 	const char *op = jstr(r->text, "op");
@@ -82,9 +98,13 @@ static int decode_op(struct client_request *r, struct error *err)
 		r->op = CLIENT_AWAIT_END;
 		return decode_await_end(r, err);
 	}
-	if (streq(op, "info")) {
-		r->op = CLIENT_INFO;
+	if (streq(op, "info") || streq(op, "watch")) {
+		r->op = streq(op, "info") ? CLIENT_INFO : CLIENT_WATCH;
 		return 0;
+	}
+	if (streq(op, "serveFuse") || streq(op, "takeFuse")) {
+		r->op = streq(op, "serveFuse") ? CLIENT_SERVE_FUSE : CLIENT_TAKE_FUSE;
+		return decode_fuse(r, r->op == CLIENT_SERVE_FUSE, err);
 	}
 	return error_set(err, EINVAL, "\"%.40s\" is no operation of this client", op ? op : "");
 }

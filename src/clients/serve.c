@@ -9,6 +9,8 @@
 #include "core/host.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -73,10 +75,142 @@ static void serve_info(const struct serve *s, int fd)
 {
 	json_t *daemons = daemons_list(s->pid);
 
-	answer(fd, json_pack("{s:i, s:i, s:s, s:s, s:b, s:i, s:i, s:o}", "error", 0, "pid",
+	fuse_name_daemons(s, daemons);
+	answer(fd, json_pack("{s:i, s:i, s:s, s:s, s:b, s:i, s:i, s:o, s:o}", "error", 0, "pid",
 			     (int)s->pid, "version", QM_VERSION, "image", s->image, "ending",
 			     (int)s->ending, "requests", s->running, "users",
-			     daemons_users(daemons), "daemons", daemons));
+			     daemons_users(daemons), "daemons", daemons, "fuse", fuse_list(s)));
+}
+
+static void serve_take_fuse(const struct serve *s, int fd, const struct client_request *r)
+{
+	const struct fuse_server *f = fuse_find(s, r->mount_point);
+
+	if (!f) {
+		refuse(fd, ENOENT, "no file system is served there");
+		return;
+	}
+	answer(fd, json_pack("{s:i, s:O}", "error", 0, "argv", json_object_get(f->text, "argv")));
+	wire_give_fd(fd, f->fd, clock_mono_ms(&clock_real) + REQUEST_MS);
+}
+
+/* ---- what is handed up ---------------------------------------------------------------------- */
+
+#define HANDED_MAX (64 << 10) /* the request's text: a message is not split */
+
+union two_fds {
+	char buf[CMSG_SPACE(2 * sizeof(int))];
+	struct cmsghdr align;
+};
+
+int serve_open(struct serve *s, struct error *err)
+{
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->up) < 0)
+		return error_errno(err, errno, "cannot begin");
+	return 0;
+}
+
+/* The request with its connection and, of serveFuse, its descriptor. */
+static void hand_up(const struct serve *s, int fd, const struct client_request *r, int given)
+{
+	cleanup_free char *text = json_text(r->text);
+	int fds[2] = { fd, given };
+	size_t len = (given < 0 ? 1 : 2) * sizeof(int);
+	union two_fds u = { 0 };
+	struct iovec io = { .iov_base = text, .iov_len = strlen(text) };
+	struct msghdr m = { .msg_iov = &io,
+			    .msg_iovlen = 1,
+			    .msg_control = u.buf,
+			    .msg_controllen = CMSG_SPACE(len) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(len);
+	memcpy(CMSG_DATA(c), fds, len);
+	if (io.iov_len > HANDED_MAX)
+		refuse(fd, EMSGSIZE, "the request is too long");
+	else if (sendmsg(s->up[1], &m, MSG_NOSIGNAL) < 0)
+		refuse(fd, errno, "the client cannot take it");
+}
+
+static void serve_serve_fuse(const struct serve *s, int fd, const struct client_request *r,
+			     int64_t until)
+{
+	cleanup_close int given = -1;
+	int rc = wire_take_fd(fd, &given, until);
+
+	if (rc == -EBADMSG)
+		refuse(fd, EINVAL, "no descriptor came with the request");
+	else if (rc == 0)
+		hand_up(s, fd, r, given);
+}
+
+static int add_watcher(struct serve *s, int fd, struct error *err)
+{
+	for (int i = 0; i < SERVE_WATCHERS; i++) {
+		struct pollfd p = { .fd = s->watchers[i] };
+
+		if (p.fd && poll(&p, 1, 0) > 0) { /* its other end went away */
+			close(p.fd);
+			s->watchers[i] = 0;
+		}
+		if (s->watchers[i])
+			continue;
+		s->watchers[i] = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+		return s->watchers[i] < 0 ? -errno : 0;
+	}
+	return error_set(err, EBUSY, "too many watch this client");
+}
+
+static void tell_watchers(struct serve *s, int ended)
+{
+	cleanup_json json_t *o = json_pack("{s:i}", "daemonsEnded", ended);
+
+	for (int i = 0; i < SERVE_WATCHERS; i++)
+		/* nobody is waited for: who does not read is dropped, and learns it by that */
+		if (s->watchers[i] && wire_write_json(s->watchers[i], o, 0) < 0) {
+			close(s->watchers[i]);
+			s->watchers[i] = 0;
+		}
+}
+
+static void take_handed(struct serve *s, const char *text, size_t len, int connection, int given)
+{
+	cleanup_with(client_request_done) struct client_request r = { 0 };
+	struct error err = ERROR_INIT;
+	int rc = client_request_decode(text, len, &r, &err);
+
+	if (rc == 0 && r.op == CLIENT_SERVE_FUSE && given >= 0) {
+		rc = fuse_serve(s, r.text, given, &err);
+	} else {
+		if (given >= 0)
+			close(given);
+		if (rc == 0)
+			rc = add_watcher(s, connection, &err);
+	}
+	refuse(connection, -rc, rc < 0 ? error_text(&err, rc) : NULL);
+}
+
+void serve_handed_up(struct serve *s)
+{
+	static char text[HANDED_MAX];
+	int fds[2] = { -1, -1 };
+	union two_fds u = { 0 };
+	struct iovec io = { .iov_base = text, .iov_len = sizeof(text) };
+	struct msghdr m = { .msg_iov = &io,
+			    .msg_iovlen = 1,
+			    .msg_control = u.buf,
+			    .msg_controllen = sizeof(u.buf) };
+	struct cmsghdr *c;
+	ssize_t n = recvmsg(s->up[0], &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+
+	c = n < 0 ? NULL : CMSG_FIRSTHDR(&m);
+	if (!c)
+		return;
+	memcpy(fds, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
+	take_handed(s, text, (size_t)n, fds[0], fds[1]);
+	close(fds[0]);
 }
 
 /* ---- one connection ------------------------------------------------------------------------- */
@@ -96,6 +230,15 @@ static void serve_request(const struct serve *s, int fd, struct client_request *
 		break;
 	case CLIENT_INFO:
 		serve_info(s, fd);
+		break;
+	case CLIENT_WATCH:
+		hand_up(s, fd, r, -1);
+		break;
+	case CLIENT_SERVE_FUSE:
+		serve_serve_fuse(s, fd, r, until);
+		break;
+	case CLIENT_TAKE_FUSE:
+		serve_take_fuse(s, fd, r);
 		break;
 	}
 }
@@ -171,16 +314,27 @@ void serve_accept(struct serve *s, int socket)
 		refuse(fd, EBUSY, "too many commands run at once");
 }
 
+static bool request_ended(struct serve *s, pid_t pid)
+{
+	for (int i = 0; i < SERVE_MAX; i++)
+		if (s->servers[i] == pid) {
+			s->servers[i] = 0;
+			s->running--;
+			return true;
+		}
+	return false;
+}
+
 void serve_reap(struct serve *s)
 {
 	pid_t pid;
+	int daemons = 0;
 
 	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
-		for (int i = 0; i < SERVE_MAX; i++)
-			if (s->servers[i] == pid) {
-				s->servers[i] = 0;
-				s->running--;
-			}
+		if (!request_ended(s, pid) && !fuse_ended(s, pid))
+			daemons++;
+	if (daemons)
+		tell_watchers(s, daemons);
 }
 
 /* Renamed into its place when it listens, so that nobody ever meets one that does not. */

@@ -85,6 +85,68 @@ int wire_write_json(int fd, const json_t *o, int64_t until)
 	return rc < 0 ? rc : wire_write(fd, text, len, until);
 }
 
+/* ---- descriptors ---------------------------------------------------------------------------- */
+
+union one_fd {
+	char buf[CMSG_SPACE(sizeof(int))];
+	struct cmsghdr align;
+};
+
+int wire_give_fd(int fd, int given, int64_t until)
+{
+	char byte = 0;
+	union one_fd u = { 0 };
+	struct iovec io = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr m = { .msg_iov = &io,
+			    .msg_iovlen = 1,
+			    .msg_control = u.buf,
+			    .msg_controllen = sizeof(u.buf) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &given, sizeof(int));
+	while (sendmsg(fd, &m, MSG_NOSIGNAL) < 0) {
+		int rc = errno == EPIPE			     ? -ECONNRESET
+			 : errno != EAGAIN && errno != EINTR ? -errno
+							     : await_fd(fd, POLLOUT, until);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+int wire_take_fd(int fd, int *ret, int64_t until)
+{
+	char byte;
+	union one_fd u = { 0 };
+	struct iovec io = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr m = { .msg_iov = &io,
+			    .msg_iovlen = 1,
+			    .msg_control = u.buf,
+			    .msg_controllen = sizeof(u.buf) };
+	struct cmsghdr *c;
+	ssize_t n;
+
+	while ((n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC)) < 0) {
+		int rc = errno != EAGAIN && errno != EINTR ? -errno : await_fd(fd, POLLIN, until);
+
+		if (rc < 0)
+			return rc;
+		m.msg_controllen = sizeof(u.buf);
+	}
+	if (n == 0)
+		return -ECONNRESET;
+	/* there is room for one: of more the kernel has closed the rest */
+	c = CMSG_FIRSTHDR(&m);
+	if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS ||
+	    c->cmsg_len != CMSG_LEN(sizeof(int)))
+		return -EBADMSG;
+	memcpy(ret, CMSG_DATA(c), sizeof(int));
+	return 0;
+}
+
 /* ---- the asking side ------------------------------------------------------------------------ */
 
 void client_reply_done(struct client_reply *r)
@@ -148,26 +210,39 @@ static int read_reply(int fd, struct client_reply *reply, int64_t until, struct 
 	return rc < 0 ? rc : read_bytes(fd, reply->text, "errLength", &reply->err, until);
 }
 
-int client_call(const char *dir, const json_t *request, const void *input, size_t input_len,
-		int timeout_ms, struct client_reply *ret, struct error *err)
+struct call {
+	const json_t *request;
+	const void *input;
+	size_t input_len;
+	int given; /* a descriptor, or -1 */
+	int *ret_fd; /* or NULL */
+};
+
+static int send_request(int fd, const struct call *c, int64_t until)
+{
+	int rc = wire_write_json(fd, c->request, until);
+
+	if (rc == 0)
+		rc = wire_write(fd, c->input, c->input_len, until);
+	return rc == 0 && c->given >= 0 ? wire_give_fd(fd, c->given, until) : rc;
+}
+
+static int ask(int fd, const char *dir, const struct call *c, int timeout_ms,
+	       struct client_reply *ret, struct error *err)
 {
 	int64_t until = clock_mono_ms(&clock_real) + timeout_ms + ANSWER_MS;
 	cleanup_with(client_reply_done) struct client_reply reply = { 0 };
 	struct error why = ERROR_INIT;
-	cleanup_close int fd = dial(dir, err);
-	int rc;
+	int rc = send_request(fd, c, until);
 
-	if (fd < 0)
-		return fd;
-	rc = wire_write_json(fd, request, until);
-	if (rc == 0)
-		rc = wire_write(fd, input, input_len, until);
 	/* one that refuses answers before it has read all: its answer is what counts */
 	if (rc == 0 || rc == -ECONNRESET) {
 		int read = read_reply(fd, &reply, until, &why);
 
 		rc = rc < 0 && read == 0 ? rc : read;
 	}
+	if (rc == 0 && c->ret_fd)
+		rc = wire_take_fd(fd, c->ret_fd, until);
 	if (rc < 0)
 		return why.code == -rc
 			       ? error_set(err, -rc, "%s", why.message)
@@ -175,4 +250,33 @@ int client_call(const char *dir, const json_t *request, const void *input, size_
 	*ret = reply;
 	reply = (struct client_reply){ 0 };
 	return 0;
+}
+
+int client_call(const char *dir, const json_t *request, const void *input, size_t input_len,
+		int timeout_ms, struct client_reply *ret, struct error *err)
+{
+	struct call c = { .request = request, .input = input, .input_len = input_len, .given = -1 };
+	cleanup_close int fd = dial(dir, err);
+
+	return fd < 0 ? fd : ask(fd, dir, &c, timeout_ms, ret, err);
+}
+
+int client_call_fd(const char *dir, const json_t *request, int given, int timeout_ms,
+		   struct client_reply *ret, int *ret_fd, struct error *err)
+{
+	struct call c = { .request = request, .given = given, .ret_fd = ret_fd };
+	cleanup_close int fd = dial(dir, err);
+
+	return fd < 0 ? fd : ask(fd, dir, &c, timeout_ms, ret, err);
+}
+
+int client_watch(const char *dir, int timeout_ms, struct error *err)
+{
+	cleanup_with(client_reply_done) struct client_reply reply = { 0 };
+	cleanup_json json_t *request = json_pack("{s:s}", "op", "watch");
+	struct call c = { .request = request, .given = -1 };
+	cleanup_close int fd = dial(dir, err);
+	int rc = fd < 0 ? fd : ask(fd, dir, &c, timeout_ms, &reply, err);
+
+	return rc < 0 ? rc : TAKE_FD(fd);
 }

@@ -31,8 +31,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (r.timeout_ms < 0 || r.timeout_ms > CLIENT_TIMEOUT_MAX_MS ||
 	    r.input_len > CLIENT_INPUT_MAX || r.out_size > CLIENT_OUTPUT_MAX)
 		abort();
-	if (r.op == CLIENT_RUN && (!r.argv[0] || !*r.argv[0] || count(r.argv) > CLIENT_WORDS_MAX ||
-				   count(r.env) > CLIENT_ENV_MAX))
+	if ((r.op == CLIENT_RUN || r.op == CLIENT_SERVE_FUSE) &&
+	    (!r.argv[0] || !*r.argv[0] || count(r.argv) > CLIENT_WORDS_MAX ||
+	     count(r.env) > CLIENT_ENV_MAX))
+		abort();
+	if ((r.op == CLIENT_SERVE_FUSE || r.op == CLIENT_TAKE_FUSE) && r.mount_point[0] != '/')
 		abort();
 	if (r.op == CLIENT_AWAIT_END && (!*r.program || !*r.last_arg))
 		abort();

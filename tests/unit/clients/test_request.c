@@ -48,6 +48,29 @@ static void await_end(void **state)
 	client_request_done(&r);
 }
 
+static void fuse(void **state)
+{
+	static const char serve[] = "{\"op\": \"serveFuse\", \"mountPoint\": \"/mnt/a\","
+				    " \"argv\": [\"server\", \"/dev/fd/3\"]}",
+			  take[] = "{\"op\": \"takeFuse\", \"mountPoint\": \"/mnt/a\"}",
+			  watch[] = "{\"op\": \"watch\"}";
+	struct client_request r;
+
+	assert_int_equal(client_request_decode(serve, strlen(serve), &r, NULL), 0);
+	assert_int_equal(r.op, CLIENT_SERVE_FUSE);
+	assert_string_equal(r.mount_point, "/mnt/a");
+	assert_string_equal(r.argv[1], "/dev/fd/3");
+	assert_null(r.argv[2]);
+	client_request_done(&r);
+	assert_int_equal(client_request_decode(take, strlen(take), &r, NULL), 0);
+	assert_int_equal(r.op, CLIENT_TAKE_FUSE);
+	assert_string_equal(r.mount_point, "/mnt/a");
+	client_request_done(&r);
+	assert_int_equal(client_request_decode(watch, strlen(watch), &r, NULL), 0);
+	assert_int_equal(r.op, CLIENT_WATCH);
+	client_request_done(&r);
+}
+
 static void refused(void **state)
 {
 	static const char *const texts[] = {
@@ -71,6 +94,11 @@ static void refused(void **state)
 		"{\"op\": \"run\", \"argv\": [\"a\"], \"timeoutMs\": 1.5}",
 		"{\"op\": \"awaitEnd\", \"program\": \"a\"}",
 		"{\"op\": \"awaitEnd\", \"program\": \"\", \"lastArgument\": \"/\"}",
+		"{\"op\": \"serveFuse\", \"argv\": [\"a\"]}",
+		"{\"op\": \"serveFuse\", \"mountPoint\": \"/a\"}",
+		"{\"op\": \"serveFuse\", \"mountPoint\": \"/a\", \"argv\": [\"\"]}",
+		"{\"op\": \"serveFuse\", \"mountPoint\": \"a\", \"argv\": [\"a\"]}",
+		"{\"op\": \"takeFuse\", \"mountPoint\": 3}",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
@@ -105,10 +133,8 @@ static void bounds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whole),
-		cmocka_unit_test(await_end),
-		cmocka_unit_test(refused),
-		cmocka_unit_test(bounds),
+		cmocka_unit_test(whole),   cmocka_unit_test(await_end), cmocka_unit_test(fuse),
+		cmocka_unit_test(refused), cmocka_unit_test(bounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
