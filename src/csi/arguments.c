@@ -113,7 +113,8 @@ static int kind_parameter(const char *value, enum volume_kind *ret, struct error
 		enum volume_kind kind;
 	} kinds[] = { { "directory", VOLUME_DIRECTORY },
 		      { "file", VOLUME_FILE },
-		      { "block", VOLUME_BLOCK } };
+		      { "block", VOLUME_BLOCK },
+		      { "whole", VOLUME_WHOLE } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		if (streq(value, kinds[i].word)) {
@@ -121,7 +122,8 @@ static int kind_parameter(const char *value, enum volume_kind *ret, struct error
 			return 0;
 		}
 	return error_set(err, EINVAL,
-			 "the parameter kind is \"%.32s\"; use directory, file or block", value);
+			 "the parameter kind is \"%.32s\"; use directory, file, block or whole",
+			 value);
 }
 
 static int one_parameter(const struct parameter *p, enum volume_kind *kind, const char **pool,

@@ -16,7 +16,7 @@ enum volume_kind {
 	VOLUME_DIRECTORY = 'd', /* a directory with a quota */
 	VOLUME_FILE = 'f', /* a file with a file system of its own in it */
 	VOLUME_BLOCK = 'b', /* a file that is a block device */
-	VOLUME_WHOLE = 'w', /* a Gluster volume of its own */
+	VOLUME_WHOLE = 'w', /* a directory that has its pool, all of it, for itself */
 	VOLUME_SNAPSHOT = 's', /* not a volume: what a snapshot's id has */
 };
 

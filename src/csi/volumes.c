@@ -23,7 +23,8 @@ const char *csi_volume_name(const char *asked, char buf[static CSI_NAME_MAX])
 int volume_size(enum volume_kind kind, int64_t bytes, int64_t limit, int64_t fallback, int64_t *ret,
 		struct error *err)
 {
-	int64_t unit = kind == VOLUME_DIRECTORY ? 1 : VOLUME_BLOCK_SIZE;
+	bool device = kind == VOLUME_FILE || kind == VOLUME_BLOCK;
+	int64_t unit = device ? VOLUME_BLOCK_SIZE : 1;
 	int64_t size = bytes;
 
 	if (!size)

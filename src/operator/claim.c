@@ -80,6 +80,12 @@ static int wait_for_room(struct work *w, int64_t biggest, size_t pools)
 	if (!pools)
 		message = xasprintf("no pool of %s serves now; see: quartermaster status",
 				    w->op->deployment);
+	else if (w->kind == VOLUME_WHOLE)
+		message =
+			xasprintf("a pool of at least %s for itself was asked for, but the largest "
+				  "of %s without other volumes has %s; delete volumes, or ask for "
+				  "one that is a directory",
+				  asked, w->op->deployment, most);
 	else if (biggest <= 0)
 		message = xasprintf("%s was asked for, but all pools of %s are full; add devices "
 				    "or nodes, or delete "
@@ -110,14 +116,32 @@ static bool wants_mode(const json_t *claim, const char *mode)
 static const enum volume_kind *kind_wanted(const json_t *claim, const json_t *class)
 {
 	static const enum volume_kind directory = VOLUME_DIRECTORY, file = VOLUME_FILE,
-				      block = VOLUME_BLOCK;
+				      block = VOLUME_BLOCK, whole = VOLUME_WHOLE;
 	const char *kind = jstr(class, "parameters", "kind");
 
 	if (streq(jstr(claim, "spec", "volumeMode"), "Block"))
 		return &block;
 	if (!kind || streq(kind, "directory"))
 		return &directory;
-	return streq(kind, "file") ? &file : NULL;
+	return streq(kind, "file") ? &file : streq(kind, "whole") ? &whole : NULL;
+}
+
+bool claim_wants_whole(struct reconcile *r, const json_t *claim)
+{
+	const char *name = jstr(claim, "spec", "storageClassName");
+	cleanup_json json_t *class =
+		name ? reader_get(r->cache, &KIND_STORAGECLASS, NULL, name) : NULL;
+	const enum volume_kind *kind = kind_wanted(claim, class);
+
+	return kind && *kind == VOLUME_WHOLE;
+}
+
+/* What it gets in that pool: what it asks for, or all that there is. */
+static int64_t bytes_in(const struct work *w, const json_t *pool)
+{
+	int64_t asked = claim_bytes(w->claim), all = pool_limit_of(w->op, pool, VOLUME_WHOLE);
+
+	return w->kind == VOLUME_WHOLE && all > asked ? all : asked;
 }
 
 /* What we cannot make, and why; NULL: we can. */
@@ -126,13 +150,18 @@ static const char *refusal(struct work *w)
 	const enum volume_kind *kind = kind_wanted(w->claim, w->class);
 
 	if (!kind)
-		return "the StorageClass has a kind that is neither directory nor file; name "
-		       "another class";
+		return "the StorageClass has a kind that is neither directory nor file nor whole; "
+		       "name another class";
 	w->kind = *kind;
-	if (w->kind != VOLUME_DIRECTORY && wants_mode(w->claim, "ReadWriteMany"))
+	if ((w->kind == VOLUME_FILE || w->kind == VOLUME_BLOCK) &&
+	    wants_mode(w->claim, "ReadWriteMany"))
 		return "a block device, or a file with a file system of its own, has one writer; "
 		       "ask for ReadWriteOnce, ReadWriteOncePod or ReadOnlyMany, or for a volume "
 		       "that is a directory";
+	if (w->kind == VOLUME_WHOLE && source_ref(w->claim))
+		return "a volume that has its pool for itself cannot begin with the data of "
+		       "another, "
+		       "which would be copied within its own pool; leave the source out";
 	if (jget(w->claim, "spec", "selector"))
 		return "a claim with a selector only binds existing volumes; leave it out to get a "
 		       "new one";
@@ -143,14 +172,22 @@ static const char *refusal(struct work *w)
 
 /* ---- choosing a pool --------------------------------------------------------------------------- */
 
+/* Promised of one of these, or kept where it was. */
+static int reserve(struct work *w, const struct ledger_offer *offers, size_t count, char **ret,
+		   int64_t *ret_biggest)
+{
+	return (w->kind == VOLUME_WHOLE ? ledger_reserve_whole : ledger_reserve)(
+		w->op->ledger, w->volume, w->key, claim_bytes(w->claim), offers, count, ret,
+		ret_biggest);
+}
+
 static int choose_pool(struct work *w, char **ret)
 {
-	struct pool_offers o = { 0 };
+	struct pool_offers o = { .kind = w->kind };
 	int64_t biggest = 0;
 
 	pool_offers(w->r, w->has_source ? w->source.handle.pool : NULL, &o);
-	int rc = ledger_reserve(w->op->ledger, w->volume, w->key, claim_bytes(w->claim), o.items,
-				o.count, ret, &biggest);
+	int rc = reserve(w, o.items, o.count, ret, &biggest);
 	if (rc == -ENOSPC) {
 		rc = wait_for_room(w, biggest, o.count);
 		rc = rc < 0 ? rc : 1;
@@ -159,21 +196,41 @@ static int choose_pool(struct work *w, char **ret)
 	return rc;
 }
 
+/* Whether a whole volume would be alone in its pool; 1: not, it waits, and others may have the pool meanwhile. */
+static int check_alone(struct work *w, const json_t *pool)
+{
+	struct error why = ERROR_INIT;
+	int rc = w->kind == VOLUME_WHOLE ? pool_check_alone(w->op, pool, w->volume, &why) : 0;
+
+	if (rc == 0)
+		return 0;
+	ledger_drop(w->op->ledger, w->volume);
+	if (rc != -EBUSY) {
+		w->r->error = why;
+		return rc;
+	}
+	rc = keep_waiting(w, why.message, WAIT_AGAIN_MS);
+	return rc < 0 ? rc : 1;
+}
+
 /* The choice is written down before anything is made, so that whoever comes next makes the same. */
-static int record_choice(struct work *w, const char *pool)
+static int record_choice(struct work *w, const json_t *pool)
 {
 	json_t *claim = NULL;
-	int rc = op_patch(w->r, &KIND_PVC, w->claim, NULL,
-			  json_pack("{s:{s:{s:s, s:n}, s:o}}", "metadata", "annotations",
-				    QM_ANNOTATION_POOL, pool, QM_ANNOTATION_WAITING, "finalizers",
-				    finalizers_with(w->claim, QM_FINALIZER_PROVISION)),
-			  &claim);
+	int rc =
+		op_patch(w->r, &KIND_PVC, w->claim, NULL,
+			 json_pack("{s:{s:{s:s, s:n}, s:o}}", "metadata", "annotations",
+				   QM_ANNOTATION_POOL, object_name(pool), QM_ANNOTATION_WAITING,
+				   "finalizers", finalizers_with(w->claim, QM_FINALIZER_PROVISION)),
+			 &claim);
 	if (rc < 0)
 		return rc;
 	json_decref(w->claim);
 	w->claim = claim;
 	/* again: the ledger may have been read anew meanwhile, before this was written */
-	ledger_set(w->op->ledger, w->volume, pool, claim_bytes(claim), w->key);
+	ledger_set(w->op->ledger, w->volume, object_name(pool), bytes_in(w, pool), w->key);
+	if (w->kind == VOLUME_WHOLE)
+		ledger_whole(w->op->ledger, w->volume);
 	return 0;
 }
 
@@ -183,18 +240,20 @@ static int record_choice(struct work *w, const char *pool)
  */
 static int keep_choice(struct work *w, const json_t *pool)
 {
-	const struct ledger_offer offer = { object_name(pool), pool_limit(w->op, pool) };
+	const struct ledger_offer offer = { object_name(pool),
+					    pool_limit_of(w->op, pool, w->kind) };
 	cleanup_free char *chosen = NULL;
 	int64_t biggest = 0;
-	int rc = ledger_reserve(w->op->ledger, w->volume, w->key, claim_bytes(w->claim), &offer, 1,
-				&chosen, &biggest);
+	int rc = reserve(w, &offer, 1, &chosen, &biggest);
 
 	if (rc == -ENOSPC) {
 		rc = wait_for_room(w, biggest, 1);
 		return rc < 0 ? rc : 1;
 	}
+	if (rc == 0)
+		rc = check_alone(w, pool);
 	if (rc == 0 && object_annotation(w->claim, QM_ANNOTATION_WAITING))
-		rc = record_choice(w, object_name(pool));
+		rc = record_choice(w, pool);
 	return rc;
 }
 
@@ -223,14 +282,17 @@ static int claim_pool(struct work *w, json_t **ret)
 	if (!*ret)
 		return error_set(&w->r->error, EAGAIN, "pool %s is not to be seen; trying again",
 				 pool);
-	return record_choice(w, pool);
+	rc = check_alone(w, *ret);
+	return rc == 0 ? record_choice(w, *ret) : rc;
 }
 
 /* ---- making it --------------------------------------------------------------------------------- */
 
 static int create_pv(struct work *w, const json_t *pool)
 {
-	cleanup_json json_t *pv = pv_new(w->op, w->claim, w->class, pool, w->kind), *made = NULL;
+	cleanup_json json_t *pv = pv_new(w->op, w->claim, w->class, pool, w->kind,
+					 bytes_in(w, pool)),
+			    *made = NULL;
 	int rc = kube_create(w->r->kube, &KIND_PV, pv, &made, &w->r->error);
 	if (rc == -EEXIST)
 		rc = kube_get(w->r->kube, &KIND_PV, NULL, w->volume, &made, &w->r->error);
@@ -246,29 +308,28 @@ static int create_pv(struct work *w, const json_t *pool)
 }
 
 /* In its pool: empty, or as a copy. 1: the copy is under way. */
-static int make_data(struct work *w, const struct worker_pool *pool)
+static int make_data(struct work *w, const json_t *pool)
 {
 	struct workers *workers = w->op->workers;
 	const struct worker_volume volume = { w->kind, w->volume };
 	const struct worker_volume from = { w->source.handle.kind, w->source.handle.name };
+	struct pool_access access;
 	int rc;
 
+	pool_access(pool, &access);
 	if (!w->has_source)
-		return workers->ops->create(workers, pool, &volume, claim_bytes(w->claim),
+		return workers->ops->create(workers, &access.pool, &volume, bytes_in(w, pool),
 					    &w->r->error);
 	rc = source_hold(w->r, w->claim);
 	if (rc < 0)
 		return rc;
-	return workers->ops->copy(workers, pool, &volume, claim_bytes(w->claim), &from,
+	return workers->ops->copy(workers, &access.pool, &volume, claim_bytes(w->claim), &from,
 				  &w->r->error);
 }
 
 static int make_volume(struct work *w, const json_t *pool)
 {
-	struct pool_access access;
-	pool_access(pool, &access);
-
-	int rc = make_data(w, &access.pool);
+	int rc = make_data(w, pool);
 	if (rc > 0) {
 		cleanup_free char *message =
 			xasprintf("the data is being copied in pool %s", object_name(pool));
@@ -297,7 +358,8 @@ static int make_volume(struct work *w, const json_t *pool)
 /* Of whatever kind it is: its class, which says so, may be gone or be another by now. */
 static int remove_data(struct work *w, const json_t *pool)
 {
-	static const enum volume_kind all[] = { VOLUME_DIRECTORY, VOLUME_FILE, VOLUME_BLOCK };
+	static const enum volume_kind all[] = { VOLUME_DIRECTORY, VOLUME_FILE, VOLUME_WHOLE,
+						VOLUME_BLOCK };
 	struct pool_access access;
 	int rc = 0;
 

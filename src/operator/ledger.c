@@ -17,7 +17,7 @@ __extension__ typedef __int128 sum_t;
 struct account {
 	char *pool; /* first: struct keyed */
 	sum_t promised;
-	int count, devices;
+	int count, devices, wholes;
 	bool closed;
 };
 
@@ -28,7 +28,7 @@ struct entry {
 	const char *claim;
 	int64_t bytes;
 	bool made; /* has a PersistentVolume */
-	bool device; /* is counted among the account's devices */
+	bool device, whole; /* is counted among the account's devices, wholes */
 	char text[]; /* what these point to */
 };
 
@@ -75,6 +75,7 @@ static void drop_at(struct ledger *l, size_t at)
 	e->account->promised -= e->bytes;
 	e->account->count--;
 	e->account->devices -= e->device;
+	e->account->wholes -= e->whole;
 	l->drops++;
 	free(e);
 }
@@ -84,20 +85,23 @@ static struct entry *put(struct ledger *l, const char *volume, const char *pool,
 {
 	bool found;
 	size_t at = keyed_find(&l->entries, volume, &found);
-	bool made = found && ((struct entry *)l->entries.items[at])->made;
-	bool device = found && ((struct entry *)l->entries.items[at])->device;
-	if (found)
+	struct entry before = { 0 };
+	if (found) {
+		before = *(struct entry *)l->entries.items[at];
 		drop_at(l, at);
+	}
 
 	struct entry *e = entry_new(volume, claim);
 	e->account = account_of(l, pool);
 	e->bytes = bytes;
-	e->made = made;
-	e->device = device;
+	e->made = before.made;
+	e->device = before.device;
+	e->whole = before.whole;
 	keyed_insert(&l->entries, at, e);
 	e->account->promised += bytes;
 	e->account->count++;
-	e->account->devices += device;
+	e->account->devices += e->device;
+	e->account->wholes += e->whole;
 	return e;
 }
 
@@ -108,6 +112,16 @@ static void put_device(struct ledger *l, const char *volume)
 	if (e && !e->device) {
 		e->device = true;
 		e->account->devices++;
+	}
+}
+
+static void put_whole(struct ledger *l, const char *volume)
+{
+	struct entry *e = keyed_get(&l->entries, volume);
+
+	if (e && !e->whole) {
+		e->whole = true;
+		e->account->wholes++;
 	}
 }
 
@@ -140,6 +154,8 @@ static int load_claim(json_t *claim, void *userdata)
 	cleanup_free char *key = object_key(claim), *name = pv_name(claim);
 	if (pool && object_has_finalizer(claim, QM_FINALIZER_PROVISION))
 		put(&x->fresh, name, pool, claim_bytes(claim), key);
+	if (claim_wants_whole(x->r, claim))
+		put_whole(&x->fresh, name);
 	return 0;
 }
 
@@ -152,6 +168,8 @@ static int load_volume(json_t *pv, void *userdata)
 		put(&x->fresh, object_name(pv), pool, pv_bytes(pv), key)->made = true;
 	if (pv_is_device(pv))
 		put_device(&x->fresh, object_name(pv));
+	if (pv_kind(pv) == VOLUME_WHOLE)
+		put_whole(&x->fresh, object_name(pv));
 	return 0;
 }
 
@@ -350,6 +368,13 @@ void ledger_device(struct ledger *l, const char *volume)
 	pthread_mutex_unlock(&l->lock);
 }
 
+void ledger_whole(struct ledger *l, const char *volume)
+{
+	pthread_mutex_lock(&l->lock);
+	put_whole(l, volume);
+	pthread_mutex_unlock(&l->lock);
+}
+
 int ledger_devices(struct ledger *l, const char *pool)
 {
 	pthread_mutex_lock(&l->lock);
@@ -369,44 +394,94 @@ static bool still_good(const struct entry *e, int64_t bytes, const struct ledger
 	return e->made;
 }
 
-int ledger_reserve(struct ledger *l, const char *volume, const char *claim, int64_t bytes,
-		   const struct ledger_offer *offers, size_t count, char **ret_pool,
+/* What is left of the pool: as much as a volume may have there. */
+static int64_t left_of(struct ledger *l, const struct ledger_offer *offer, bool whole)
+{
+	const struct account *a = account_of(l, offer->pool);
+	sum_t over = a->promised < offer->limit ? a->promised : offer->limit;
+
+	if (a->closed || a->wholes || (whole && a->count))
+		return 0;
+	return offer->limit - (int64_t)over;
+}
+
+/* The one with the most left; for a whole volume the smallest that will do. NULL: none. */
+static const struct ledger_offer *choose(struct ledger *l, bool whole, int64_t bytes,
+					 const struct ledger_offer *offers, size_t count,
+					 int64_t *ret_biggest)
+{
+	const struct ledger_offer *best = NULL;
+	int64_t best_left = 0;
+
+	*ret_biggest = 0;
+	for (size_t i = 0; i < count; i++) {
+		int64_t left = left_of(l, &offers[i], whole);
+		bool better = whole ? left < best_left : left > best_left;
+
+		if (left > *ret_biggest)
+			*ret_biggest = left;
+		if (left <= 0 || left < bytes)
+			continue;
+		if (!best || better ||
+		    (left == best_left && strcmp(offers[i].pool, best->pool) < 0)) {
+			best = &offers[i];
+			best_left = left;
+		}
+	}
+	return best;
+}
+
+static int reserve(struct ledger *l, const char *volume, const char *claim, int64_t bytes,
+		   bool whole, const struct ledger_offer *offers, size_t count, char **ret_pool,
 		   int64_t *ret_biggest)
 {
-	const char *best = NULL;
-	int64_t most = 0;
+	const struct ledger_offer *best;
+	int64_t biggest = 0;
 	bool found;
 
 	pthread_mutex_lock(&l->lock);
 	size_t at = keyed_find(&l->entries, volume, &found);
 	const struct entry *e = found ? l->entries.items[at] : NULL;
-	if (e && still_good(e, bytes, offers, count)) {
+	if (e && e->whole == whole && still_good(e, bytes, offers, count)) {
 		*ret_pool = xstrdup(e->account->pool);
 		pthread_mutex_unlock(&l->lock);
 		return 0;
 	}
 	if (e)
 		drop_at(l, at);
-	for (size_t i = 0; i < count; i++) {
-		const struct account *a = account_of(l, offers[i].pool);
-		sum_t over = a->promised < offers[i].limit ? a->promised : offers[i].limit;
-		int64_t left = offers[i].limit - (int64_t)over;
-		if (a->closed || left <= 0)
-			continue;
-		if (left > most || (left == most && best && strcmp(offers[i].pool, best) < 0)) {
-			most = left;
-			best = offers[i].pool;
-		}
-	}
-	bool fits = best && bytes <= most;
-	if (fits) {
-		put(l, volume, best, bytes, claim);
-		*ret_pool = xstrdup(best);
+	best = choose(l, whole, bytes, offers, count, &biggest);
+	if (best) {
+		put(l, volume, best->pool, whole ? best->limit : bytes, claim);
+		if (whole)
+			put_whole(l, volume);
+		*ret_pool = xstrdup(best->pool);
 	} else {
-		*ret_biggest = most;
+		*ret_biggest = biggest;
 	}
 	pthread_mutex_unlock(&l->lock);
-	return fits ? 0 : -ENOSPC;
+	return best ? 0 : -ENOSPC;
+}
+
+int ledger_reserve(struct ledger *l, const char *volume, const char *claim, int64_t bytes,
+		   const struct ledger_offer *offers, size_t count, char **ret_pool,
+		   int64_t *ret_biggest)
+{
+	return reserve(l, volume, claim, bytes, false, offers, count, ret_pool, ret_biggest);
+}
+
+int ledger_reserve_whole(struct ledger *l, const char *volume, const char *claim, int64_t bytes,
+			 const struct ledger_offer *offers, size_t count, char **ret_pool,
+			 int64_t *ret_biggest)
+{
+	return reserve(l, volume, claim, bytes, true, offers, count, ret_pool, ret_biggest);
+}
+
+int64_t ledger_left(struct ledger *l, const struct ledger_offer *offer, bool whole)
+{
+	pthread_mutex_lock(&l->lock);
+	int64_t left = left_of(l, offer, whole);
+	pthread_mutex_unlock(&l->lock);
+	return left;
 }
 
 int ledger_grow(struct ledger *l, const char *volume, int64_t bytes, int64_t limit,

@@ -51,6 +51,14 @@ bool pool_is_ours(const struct operator* op, const json_t *pool);
 bool pool_serves(const json_t *pool);
 /* How many bytes of it may be promised in total; 0: its size is not known. */
 int64_t pool_limit(const struct operator* op, const json_t *pool);
+/* How large a volume of that kind may become in it: one that has the pool for itself has what is there. */
+int64_t pool_limit_of(const struct operator* op, const json_t *pool, enum volume_kind kind);
+/*
+ * Whether nothing but the volume lies in the pool, retained, archived or a snapshot: those have no
+ * PersistentVolume. -EBUSY and what does.
+ */
+int pool_check_alone(const struct operator* op, const json_t *pool, const char *volume,
+		     struct error *err);
 
 /* How a worker reaches the pool; points into the pool's object. */
 #define POOL_HOSTS_MAX 64
@@ -68,6 +76,7 @@ struct pool_offers {
 	struct strv names; /* what the items point to */
 	const struct operator* op;
 	const char *only;
+	enum volume_kind kind; /* set by the caller: for a volume of that kind; 0: of any */
 };
 void pool_offers(struct reconcile *r, const char *only, struct pool_offers *ret);
 void pool_offers_done(struct pool_offers *o);
@@ -93,9 +102,13 @@ bool pv_is_device(const json_t *pv);
 json_t *pv_connection(enum volume_kind kind, const char *name, const json_t *pool);
 /* Deletes the object, whose data is gone or to be kept, and lets go of it. 0 too where it is gone. */
 int pv_end(struct reconcile *r, const json_t *pv);
-/* The PersistentVolume of a claim in that pool. New reference. */
+/* The PersistentVolume of a claim in that pool, of that many bytes. New reference. */
 json_t *pv_new(const struct operator* op, const json_t *claim, const json_t *class,
-	       const json_t *pool, enum volume_kind kind);
+	       const json_t *pool, enum volume_kind kind, int64_t bytes);
+
+/* ---- claims (claim.c) ------------------------------------------------------------------------- */
+/* Whether its class, as the cache has it, gives volumes that have a pool for themselves. */
+bool claim_wants_whole(struct reconcile *r, const json_t *claim);
 
 /* ---- binding (bind.c) ------------------------------------------------------------------------- */
 /* A volume of the cache that a person made and that fits the claim: new reference, or NULL. */

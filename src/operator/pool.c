@@ -3,6 +3,8 @@
 #include "operator/ledger.h"
 #include "operator/op.h"
 
+#include <errno.h>
+
 bool pool_is_ours(const struct operator* op, const json_t *pool)
 {
 	return streq(object_label(pool, QM_LABEL_DEPLOYMENT), op->deployment) &&
@@ -20,6 +22,36 @@ int64_t pool_limit(const struct operator* op, const json_t *pool)
 	double limit = (double)jint(pool, "status", "capacityBytes") * op->overcommit;
 
 	return limit < 0x1p62 ? (int64_t)limit : INT64_MAX / 2;
+}
+
+int64_t pool_limit_of(const struct operator* op, const json_t *pool, enum volume_kind kind)
+{
+	return kind == VOLUME_WHOLE ? jint(pool, "status", "capacityBytes") : pool_limit(op, pool);
+}
+
+int pool_check_alone(const struct operator* op, const json_t *pool, const char *volume,
+		     struct error *err)
+{
+	cleanup_json json_t *volumes = NULL, *snapshots = NULL;
+	struct workers *w = op->workers;
+	struct pool_access access;
+	size_t i;
+	json_t *o;
+
+	pool_access(pool, &access);
+	int rc = w->ops->list(w, &access.pool, &volumes, err);
+	if (rc == 0)
+		rc = w->ops->snapshots(w, &access.pool, &snapshots, err);
+	if (rc < 0)
+		return rc;
+	json_array_extend(volumes, snapshots);
+	json_array_foreach (volumes, i, o)
+		if (!streq(jstr(o, "name"), volume))
+			return error_set(err, EBUSY,
+					 "%s lies in pool %s (retained or archived), which a whole "
+					 "volume would have for itself; remove it",
+					 jstr(o, "name"), object_name(pool));
+	return 0;
 }
 
 static bool brick_online(const json_t *pool, const char *id)
@@ -63,7 +95,7 @@ static int add_offer(const json_t *pool, void *userdata)
 	    (o->only && !streq(o->only, object_name(pool))))
 		return 0;
 	o->items = xrealloc(o->items, (o->count + 1) * sizeof(*o->items));
-	o->items[o->count++].limit = pool_limit(o->op, pool);
+	o->items[o->count++].limit = pool_limit_of(o->op, pool, o->kind);
 	strv_add(&o->names, object_name(pool));
 	return 0;
 }

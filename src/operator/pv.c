@@ -124,7 +124,7 @@ static const char *fs_type(const json_t *class, enum volume_kind kind)
 }
 
 json_t *pv_new(const struct operator* op, const json_t *claim, const json_t *class,
-	       const json_t *pool, enum volume_kind kind)
+	       const json_t *pool, enum volume_kind kind, int64_t bytes)
 {
 	char size[QUANTITY_TEXT_MAX];
 	cleanup_free char *name = pv_name(claim);
@@ -133,7 +133,7 @@ json_t *pv_new(const struct operator* op, const json_t *claim, const json_t *cla
 
 	json_t *spec = json_pack(
 		"{s:{s:s}, s:O, s:s, s:s, s:s, s:o, s:{s:s, s:s, s:s*, s:o}}", "capacity",
-		"storage", quantity_text(claim_bytes(claim), size), "accessModes",
+		"storage", quantity_text(bytes, size), "accessModes",
 		jget(claim, "spec", "accessModes"), "persistentVolumeReclaimPolicy",
 		policy ? policy : "Delete", "storageClassName", object_name(class), "volumeMode",
 		kind == VOLUME_BLOCK ? "Block" : "Filesystem", "claimRef", claim_ref(claim), "csi",

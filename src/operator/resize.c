@@ -117,7 +117,7 @@ static int tell_done(struct work *w)
 	static const char pending[] = "the node on which the volume is used makes its file system "
 				      "larger";
 	char size[QUANTITY_TEXT_MAX];
-	bool by_node = w->handle.kind != VOLUME_DIRECTORY && !w->op->binder;
+	bool by_node = pv_is_device(w->pv) && !w->op->binder;
 
 	if (by_node && has_condition(w->claim, "FileSystemResizePending"))
 		return 0;
@@ -144,8 +144,8 @@ static int promise(struct work *w, const json_t *pool)
 {
 	char asked[QUANTITY_TEXT_MAX], most[QUANTITY_TEXT_MAX];
 	int64_t biggest = 0;
-	int rc = ledger_grow(w->op->ledger, object_name(w->pv), w->wanted, pool_limit(w->op, pool),
-			     &biggest);
+	int rc = ledger_grow(w->op->ledger, object_name(w->pv), w->wanted,
+			     pool_limit_of(w->op, pool, w->handle.kind), &biggest);
 
 	if (rc == -EAGAIN)
 		return error_set(&w->r->error, EAGAIN, "volume %s is not in the ledger yet",

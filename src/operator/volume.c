@@ -150,6 +150,8 @@ static int volume_reconcile(struct reconcile *r, const char *name)
 	ledger_made(op->ledger, name);
 	if (pv_is_device(pv))
 		ledger_device(op->ledger, name);
+	if (pv_kind(pv) == VOLUME_WHOLE)
+		ledger_whole(op->ledger, name);
 	if (fate_of(pv) == FATE_KEEP || !op_leads(r, NULL))
 		return 0;
 	return end_volume(r, name);

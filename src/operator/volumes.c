@@ -196,9 +196,7 @@ static int volumes_capacity(struct volumes *v, const char *pool, int64_t *ret_le
 		return rc;
 	pool_offers(&j.r, pool, &offers);
 	for (size_t i = 0; i < offers.count; i++) {
-		int64_t left =
-			offers.items[i].limit - ledger_promised(j.op->ledger, offers.items[i].pool);
-		left = left > 0 ? left : 0;
+		int64_t left = ledger_left(j.op->ledger, &offers.items[i], false);
 		biggest = left > biggest ? left : biggest;
 		sum = left > INT64_MAX - sum ? INT64_MAX : sum + left;
 	}
@@ -227,8 +225,8 @@ static int reserve_more(struct job *j, const json_t *pv, const json_t *pool, int
 {
 	int64_t biggest = 0;
 	char most[QUANTITY_TEXT_MAX];
-	int rc = ledger_grow(j->op->ledger, object_name(pv), bytes, pool_limit(j->op, pool),
-			     &biggest);
+	int rc = ledger_grow(j->op->ledger, object_name(pv), bytes,
+			     pool_limit_of(j->op, pool, pv_kind(pv)), &biggest);
 	if (rc == -EAGAIN)
 		return error_set(&j->r.error, EAGAIN,
 				 "volume %s is not in the ledger yet; ask again", object_name(pv));

@@ -39,6 +39,10 @@ static int find_origin(struct job *j, const struct volume_request *q, struct ori
 	*ret = (struct origin){ 0 };
 	if (!q->source)
 		return 0;
+	if (q->kind == VOLUME_WHOLE)
+		return error_set(&j->r.error, EINVAL,
+				 "a volume that has its pool for itself cannot begin with the data "
+				 "of another");
 	int rc = handle_parse(q->source, &ret->id, &j->r.error);
 	if (rc == 0)
 		rc = job_pool(j, ret->id.pool, &pool);
@@ -78,7 +82,7 @@ static int wanted_size(struct job *j, const struct volume_request *q, const stru
 
 /* ---- the record -------------------------------------------------------------------------------- */
 
-static int no_room(struct job *j, int64_t bytes, int64_t biggest, size_t pools)
+static int no_room(struct job *j, bool whole, int64_t bytes, int64_t biggest, size_t pools)
 {
 	char asked[QUANTITY_TEXT_MAX], most[QUANTITY_TEXT_MAX];
 
@@ -87,6 +91,13 @@ static int no_room(struct job *j, int64_t bytes, int64_t biggest, size_t pools)
 				 "no pool of %s serves now; see: quartermaster "
 				 "status",
 				 j->op->deployment);
+	if (whole)
+		return error_set(
+			&j->r.error, ENOSPC,
+			"a pool of at least %s for itself was asked for, but the largest of "
+			"%s without other volumes has %s; delete volumes",
+			quantity_human(bytes, asked), j->op->deployment,
+			quantity_human(biggest, most));
 	return error_set(&j->r.error, ENOSPC,
 			 "%s was asked for, but the most that a pool of %s has left is %s; ask for "
 			 "less, add devices or nodes, or delete volumes",
@@ -95,17 +106,19 @@ static int no_room(struct job *j, int64_t bytes, int64_t biggest, size_t pools)
 }
 
 /* Promises the bytes of a pool. */
-static int reserve(struct job *j, const char *name, int64_t bytes, const char *only, json_t **ret)
+static int reserve(struct job *j, enum volume_kind kind, const char *name, int64_t bytes,
+		   const char *only, json_t **ret)
 {
-	struct pool_offers offers = { 0 };
+	struct pool_offers offers = { .kind = kind };
+	bool whole = kind == VOLUME_WHOLE;
 	cleanup_free char *claim = xasprintf("%s/%s", j->op->ns, name), *pool = NULL;
 	int64_t biggest = 0;
 
 	pool_offers(&j->r, only, &offers);
-	int rc = ledger_reserve(j->op->ledger, name, claim, bytes, offers.items, offers.count,
-				&pool, &biggest);
+	int rc = (whole ? ledger_reserve_whole : ledger_reserve)(
+		j->op->ledger, name, claim, bytes, offers.items, offers.count, &pool, &biggest);
 	if (rc == -ENOSPC)
-		rc = no_room(j, bytes, biggest, offers.count);
+		rc = no_room(j, whole, bytes, biggest, offers.count);
 	pool_offers_done(&offers);
 	if (rc < 0)
 		return rc;
@@ -159,6 +172,22 @@ static int refuse_kept(struct job *j, const struct volume_request *q, const char
 				  name, object_name(pool), q->name);
 }
 
+/* It has what the pool has, which must be in the range that was asked for. */
+static int whole_size(struct job *j, const struct volume_request *q, const char *name,
+		      const json_t *pool, int64_t *ret)
+{
+	int64_t bytes = pool_limit_of(j->op, pool, VOLUME_WHOLE);
+
+	if (q->limit && bytes > q->limit)
+		return error_set(
+			&j->r.error, ERANGE,
+			"a volume that has pool %s for itself has %lld bytes, and the limit "
+			"is %lld",
+			object_name(pool), (long long)bytes, (long long)q->limit);
+	*ret = bytes;
+	return pool_check_alone(j->op, pool, name, &j->r.error);
+}
+
 static int begin(struct job *j, const struct volume_request *q, const char *name, json_t **ret)
 {
 	struct origin origin;
@@ -171,10 +200,13 @@ static int begin(struct job *j, const struct volume_request *q, const char *name
 	if (rc == 0)
 		rc = wanted_size(j, q, &origin, &bytes);
 	if (rc == 0)
-		rc = reserve(j, name, bytes, q->source ? origin.id.pool : q->pool, &pool);
+		rc = reserve(j, q->kind, name, bytes, q->source ? origin.id.pool : q->pool, &pool);
 	if (rc < 0)
 		return rc;
-	rc = refuse_kept(j, q, name, pool);
+	if (q->kind == VOLUME_WHOLE)
+		rc = whole_size(j, q, name, pool, &bytes);
+	if (rc == 0)
+		rc = refuse_kept(j, q, name, pool);
 	if (rc < 0) {
 		ledger_drop(j->op->ledger, name);
 		return rc;

@@ -96,7 +96,7 @@ json_t *record_new(const struct operator* op, const struct volume_request *q, co
 	char size[QUANTITY_TEXT_MAX], name[CSI_NAME_MAX];
 	csi_volume_name(q->name, name);
 	cleanup_free char *handle = handle_format(object_name(pool), q->kind, name);
-	bool shared = q->kind == VOLUME_DIRECTORY;
+	bool shared = q->kind == VOLUME_DIRECTORY || q->kind == VOLUME_WHOLE;
 
 	json_t *spec = json_pack("{s:{s:s}, s:[s], s:s, s:s, s:o, s:{s:s, s:s, s:o}}", "capacity",
 				 "storage", quantity_text(bytes, size), "accessModes",

@@ -11,6 +11,11 @@
 #include <fcntl.h>
 #include <sys/statvfs.h>
 
+static bool is_dir(enum volume_kind kind)
+{
+	return kind == VOLUME_DIRECTORY || kind == VOLUME_WHOLE;
+}
+
 /* ---- create, resize --------------------------------------------------------------------------- */
 
 /* The file, made where missing, is at least that long and on disk. */
@@ -52,8 +57,8 @@ static int make_data(struct pool_fs *p, enum volume_kind kind, const char *name,
 	int rc = pool_leaf(p, PART_DATA, kind, name, true, &parent, err);
 	if (rc < 0)
 		return rc;
-	return kind == VOLUME_DIRECTORY ? dir_make(p->fs, parent, name, &dir, err)
-					: grow_file(p, parent, name, size, true, err);
+	return is_dir(kind) ? dir_make(p->fs, parent, name, &dir, err)
+			    : grow_file(p, parent, name, size, true, err);
 }
 
 /* The info has at least that size; *ret_size is what it has. A torn one is written anew. */
@@ -128,7 +133,7 @@ int pool_fs_resize(struct pool_fs *p, enum volume_kind kind, const char *name, i
 	cleanup_name_lock pthread_mutex_t *lock = pool_name_lock(p, kind, name);
 	cleanup_object glfs_object_t *parent = NULL;
 	int rc = grow_info(p, kind, name, size, &size, err);
-	if (rc < 0 || kind == VOLUME_DIRECTORY)
+	if (rc < 0 || is_dir(kind))
 		return rc;
 	/* also where the info was large enough: whoever wrote that may have died before this */
 	rc = pool_leaf(p, PART_DATA, kind, name, false, &parent, err);
@@ -287,7 +292,8 @@ static int list_entry(glfs_object_t *dir, const struct dir_entry *e, void *userd
 
 int pool_fs_list(struct pool_fs *p, bool snapshots, json_t **ret, struct error *err)
 {
-	static const enum volume_kind volumes[] = { VOLUME_DIRECTORY, VOLUME_FILE, VOLUME_BLOCK };
+	static const enum volume_kind volumes[] = { VOLUME_DIRECTORY, VOLUME_FILE, VOLUME_BLOCK,
+						    VOLUME_WHOLE };
 	cleanup_json json_t *found = json_array();
 	for (size_t i = 0; i < (snapshots ? 1 : ARRAY_SIZE(volumes)); i++) {
 		struct listing l = { .p = p,

@@ -14,7 +14,7 @@
 /* ---- directories ------------------------------------------------------------------------------ */
 
 static const enum volume_kind kinds[TREES] = { VOLUME_DIRECTORY, VOLUME_FILE, VOLUME_BLOCK,
-					       VOLUME_SNAPSHOT };
+					       VOLUME_WHOLE, VOLUME_SNAPSHOT };
 
 static struct tree *tree_of(struct pool_fs *p, enum pool_part part, enum volume_kind kind)
 {

@@ -12,7 +12,7 @@
  * is <prefix>/<h2>/<h2>/ of one kind; each has its twin of info files below info/.
  */
 #define TRASH ".quartermaster-trash"
-#define TREES 4
+#define TREES 5
 #define NAME_LOCKS 64
 
 /* The first level's handles are kept: all volumes share those 256 directories. */

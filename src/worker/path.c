@@ -30,6 +30,8 @@ const char *volume_prefix(enum volume_kind kind)
 		return "virtblock";
 	case VOLUME_BLOCK:
 		return "rawblock";
+	case VOLUME_WHOLE:
+		return "whole";
 	case VOLUME_SNAPSHOT:
 		return "snap";
 	default:

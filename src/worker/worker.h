@@ -27,7 +27,7 @@ struct workers_options {
 	int deadline_ms; /* of a call; 0: 30000 */
 };
 
-/* A volume in its pool; name is [a-z0-9-] only. VOLUME_WHOLE is not a worker's: -EOPNOTSUPP. */
+/* A volume in its pool; name is [a-z0-9-] only. */
 struct worker_volume {
 	enum volume_kind kind;
 	const char *name;
@@ -35,12 +35,12 @@ struct worker_volume {
 
 /*
  * Replaceable in the simulation. All are idempotent. What is said of a volume is an object
- * {"name", "kind": "d"|"f"|"b", "size", "ready", and of a copy "source", "sourceKind"}; of a snapshot
+ * {"name", "kind": "d"|"f"|"b"|"w", "size", "ready", and of a copy "source", "sourceKind"}; of a snapshot
  * {"name", "source", "kind": its source's, "size", "created": RFC 3339, "ready"}.
  */
 struct worker_ops {
 	/*
-	 * A directory below subvol/, or a sparse file of that size below virtblock/ or rawblock/ (mode 0600), and its
+	 * A directory below subvol/ or whole/, or a sparse file of that size below virtblock/ or rawblock/ (mode 0600), and its
 	 * info file. Exists already: fine, and grown to the size where that is larger. -EEXIST: it is a copy
 	 * that is still in the making.
 	 */
@@ -98,7 +98,7 @@ struct workers {
 
 int workers_start(const struct workers_options *options, struct workers **ret, struct error *err);
 
-/* "subvol", "virtblock", "rawblock", "snap"; NULL for what has no place of its own in a pool. */
+/* "subvol", "virtblock", "rawblock", "whole", "snap"; NULL for what has no place of its own in a pool. */
 const char *volume_prefix(enum volume_kind kind);
 /* "subvol/46/fc/pvc-…": where a volume of that name lives below the pool's root; caller frees. */
 char *volume_path(const char *prefix, const char *name);

@@ -70,7 +70,7 @@ static void copies_and_kinds(void **state)
 {
 	struct workers *w = start(0, 0, 0);
 	struct worker_volume from = { VOLUME_BLOCK, "pvc-1" }, file = { VOLUME_FILE, "making" };
-	struct worker_volume whole = { VOLUME_WHOLE, "pvc-1" }, bad = { VOLUME_FILE, "a/b" };
+	struct worker_volume none = { 'x', "pvc-1" }, bad = { VOLUME_FILE, "a/b" };
 	cleanup_json json_t *a = NULL, *b = NULL;
 	assert_int_equal(w->ops->copy(w, &pool_a, &file, 5, &from, NULL), 1);
 	assert_int_equal(w->ops->snapshot(w, &pool_a, &from, "making", &a, NULL), 1);
@@ -79,7 +79,7 @@ static void copies_and_kinds(void **state)
 	assert_string_equal(jstr(a, "from", "name"), "pvc-1");
 	assert_int_equal(w->ops->find(w, &pool_a, &from, &b, NULL), 0);
 	assert_string_equal(jstr(b, "kind"), "b");
-	assert_int_equal(w->ops->create(w, &pool_a, &whole, 5, NULL), -EOPNOTSUPP);
+	assert_int_equal(w->ops->create(w, &pool_a, &none, 5, NULL), -EOPNOTSUPP);
 	assert_int_equal(w->ops->copy(w, &pool_a, &from, 5, &bad, NULL), -EINVAL);
 	assert_int_equal(w->ops->snapshot_remove(w, &pool_a, "../x", NULL), -EINVAL);
 	w->ops->free(w);
