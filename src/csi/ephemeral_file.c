@@ -20,7 +20,6 @@ struct step_args {
 	const struct ephemeral_file *f;
 	int64_t size;
 	bool make; /* directories, too */
-	bool on_device;
 };
 
 static int enter(int dir, const char *name, bool make)
@@ -81,8 +80,6 @@ static int do_make(void *arg)
 		return -errno;
 	if ((st.st_mode & 0777) == FINISHED)
 		return 0;
-	if (a->on_device)
-		return -EBUSY;
 	r = check_room(fd, a->size);
 	if (r == -ENOSPC)
 		(void)unlinkat(dir, a->f->id, 0);
@@ -135,10 +132,9 @@ static int run(int (*fn)(void *), struct step_args *a, const char *what, struct 
 		     : 0;
 }
 
-int ephemeral_file_make(const struct ephemeral_file *f, int64_t size, bool on_device,
-			struct error *err)
+int ephemeral_file_make(const struct ephemeral_file *f, int64_t size, struct error *err)
 {
-	struct step_args a = { .f = f, .size = size, .make = true, .on_device = on_device };
+	struct step_args a = { .f = f, .size = size, .make = true };
 	char text[QUANTITY_TEXT_MAX];
 	int r = run(do_make, &a, "make", err);
 

@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -18,11 +17,10 @@ struct ephemeral_file {
 
 /*
  * Makes it, sparse and of that size, with its directories. One that was finished is kept, with what
- * is in it; one that was not is emptied, whatever a formatting that was interrupted has left: not
- * while a device is on it (-EBUSY). -ENOSPC: the pool has less room than that.
+ * is in it; one that was not is emptied, whatever a formatting that was interrupted has left: no
+ * device may be on it. -ENOSPC: the pool has less room than that.
  */
-int ephemeral_file_make(const struct ephemeral_file *f, int64_t size, bool on_device,
-			struct error *err);
+int ephemeral_file_make(const struct ephemeral_file *f, int64_t size, struct error *err);
 /* A file system is in it: from now on it is kept. */
 int ephemeral_file_finish(const struct ephemeral_file *f, struct error *err);
 /* It is still used: nobody may take it for what a machine has left behind. */

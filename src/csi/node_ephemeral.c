@@ -153,11 +153,9 @@ static int find_record(struct csi_node *n, const char *id, const char *target, j
 static int connect_pool(struct csi_node *n, const json_t *connection, json_t **ret,
 			struct error *err)
 {
-	cleanup_free char *text = json_text(connection), *answer = NULL;
-	struct hostvol_error failed = { 0 };
-	int r = hostvol_connect_volume_json(n->h, text, &answer, &failed);
+	cleanup_free char *text = json_text(connection);
 
-	return r < 0 ? from_hostvol(r, &failed, err) : json_parse(answer, strlen(answer), ret, err);
+	return connect_volume(n, text, ret, err);
 }
 
 /* A copy that says of the file what the record says of the pool. New reference. */
@@ -180,8 +178,10 @@ static int make_file(struct csi_node *n, const json_t *record, int64_t size, str
 	/* mounted already: it is only to be seen that it works */
 	if (r < 0 || s.shape == SHAPE_FILESYSTEM)
 		return r;
-	return ephemeral_file_make(&file, size,
-				   loop_is_on(file.root, jstr(settled, "data", "name")), err);
+	/* of a predecessor that was killed while it formatted, or at another target: no lock keeps it away */
+	if (loop_is_on(file.root, jstr(settled, "data", "name")))
+		return error_set(err, EBUSY, "a device is still on the file of volume %s", file.id);
+	return ephemeral_file_make(&file, size, err);
 }
 
 /* Connects the pool and makes the file in it. What fails leaves nothing, if nothing was there before. */

@@ -31,8 +31,6 @@ static void publishing_done(struct publishing *p)
 static int connect_again(struct publishing *p, json_t *record, json_t **ret, struct error *err)
 {
 	struct map secrets = MAP_OF(p->q, secrets);
-	cleanup_free char *text = NULL;
-	struct hostvol_error failed = { 0 };
 	char *connection;
 	int r;
 
@@ -40,9 +38,9 @@ static int connect_again(struct publishing *p, json_t *record, json_t **ret, str
 		(void)jset(record, json_string(secrets.entries[i]->value), "data",
 			   secrets.entries[i]->key);
 	connection = json_text(record);
-	r = hostvol_connect_volume_json(p->n->h, connection, &text, &failed);
+	r = connect_volume(p->n, connection, ret, err);
 	connection_free(connection);
-	return r < 0 ? from_hostvol(r, &failed, err) : json_parse(text, strlen(text), ret, err);
+	return r;
 }
 
 static int find_staged(struct publishing *p, struct error *err)

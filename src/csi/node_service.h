@@ -87,6 +87,8 @@ int take_away(const char *path, bool force, struct error *err);
 
 /* ---- staging (node_stage.c) ------------------------------------------------------------------- */
 
+/* Has hostvol connect it: the record as it is then, new reference. */
+int connect_volume(struct csi_node *n, const char *connection, json_t **ret, struct error *err);
 /* What hostvol connected, made ready at the staging path; what is there already is kept. */
 int stage_present(struct csi_node *n, const json_t *record, const char *staging,
 		  const struct wanted *w, struct error *err);

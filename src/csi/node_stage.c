@@ -280,8 +280,7 @@ int stage_remove(const struct staged *s, bool force, struct error *err)
 
 /* ---- calls ------------------------------------------------------------------------------------ */
 
-static int connect_volume(struct csi_node *n, const char *connection, json_t **ret,
-			  struct error *err)
+int connect_volume(struct csi_node *n, const char *connection, json_t **ret, struct error *err)
 {
 	cleanup_free char *text = NULL;
 	struct hostvol_error failed = { 0 };
