@@ -29,6 +29,9 @@ static const char usage[] =
 	"  --any-target        targets may lie anywhere\n"
 	"  --no-registration   do not make the driver known to kubelet\n"
 	"  --max-volumes N     how many volumes the machine may have at a time; default: no limit\n"
+	"  --pools DIR         how pools are reached: a file of each pool's name, as the operator "
+	"writes;\n"
+	"                      default: as each volume says; no ephemeral volumes\n"
 	"  --clients DIR       where client containers are found: DIR/PROTOCOL/client.sock; "
 	"default: "
 	"all\n"
@@ -46,6 +49,7 @@ static const struct option flags[] = {
 	{ "no-registration", no_argument, NULL, 'r' },
 	{ "max-volumes", required_argument, NULL, 'm' },
 	{ "clients", required_argument, NULL, 'c' },
+	{ "pools", required_argument, NULL, 'p' },
 	{ "state-dir", required_argument, NULL, 'S' },
 	{ "run-dir", required_argument, NULL, 'R' },
 	{ "help", no_argument, NULL, 'h' },
@@ -90,6 +94,9 @@ static int parse_flag(int c, struct settings *s)
 		return 0;
 	case 'm':
 		return parse_number(optarg, &o->max_volumes);
+	case 'p':
+		o->pools_dir = optarg;
+		return 0;
 	case 'S':
 		return setenv("QM_STATE_DIR", optarg, 1);
 	case 'R':

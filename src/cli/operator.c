@@ -48,6 +48,9 @@ static const char usage[] =
 	"                        nfs, smb, quobyte), default --image for GlusterFS; host: that of "
 	"the\n"
 	"                        node service itself, default for the others\n"
+	"  --kubelet-dir DIR     on Kubernetes, default /var/lib/kubelet: kubelet's directory\n"
+	"  --max-volumes N       on Kubernetes: how many volumes a machine may have; default: no "
+	"limit\n"
 	"  --tls on|off          on Kubernetes, default on: pools use TLS, and nobody without a\n"
 	"                        certificate reaches them\n"
 	"  --csi-socket FILE     where CSI is served, for root only; default RUN/csi.sock\n"
@@ -70,6 +73,8 @@ static const struct option flags[] = {
 	{ "image", required_argument, NULL, 'i' },
 	{ "tls", required_argument, NULL, 's' },
 	{ "node-image", required_argument, NULL, 'N' },
+	{ "kubelet-dir", required_argument, NULL, 'K' },
+	{ "max-volumes", required_argument, NULL, 'm' },
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
 };
@@ -103,7 +108,8 @@ static int parse_overcommit(const char *text, double *ret, struct error *err)
 struct settings {
 	struct operator_options o;
 	bool kubernetes, tls;
-	const char *image, *node_image;
+	const char *image, *node_image, *kubelet_dir;
+	int64_t max_volumes;
 	const char *clients[CLIENT_PROTOCOLS_MAX]; /* see pods/csi.h */
 	char *worker; /* owned */
 };
@@ -113,6 +119,27 @@ static int parse_platform(const char *text, struct settings *s, struct error *er
 	s->kubernetes = streq(text, "kubernetes");
 	if (!s->kubernetes && !streq(text, "local"))
 		return error_set(err, EINVAL, "--platform %s: use local or kubernetes", text);
+	return 0;
+}
+
+static int parse_kubelet_dir(const char *text, struct settings *s, struct error *err)
+{
+	s->kubelet_dir = text;
+	return path_is_clean(text) && text[1]
+		       ? 0
+		       : error_set(err, EINVAL,
+				   "--kubelet-dir %s: use an absolute path without \"..\"", text);
+}
+
+static int parse_max_volumes(const char *text, int64_t *ret, struct error *err)
+{
+	char *end;
+	long long value = strtoll(text, &end, 10);
+
+	if (end == text || *end || value < 0 || value > 100000)
+		return error_set(err, EINVAL, "--max-volumes %s: use a number, 0 for no limit",
+				 text);
+	*ret = value;
 	return 0;
 }
 
@@ -189,6 +216,10 @@ static int parse_flag(int c, struct settings *s, struct error *err)
 	case 'N':
 		s->node_image = optarg;
 		return 0;
+	case 'K':
+		return parse_kubelet_dir(optarg, s, err);
+	case 'm':
+		return parse_max_volumes(optarg, &s->max_volumes, err);
 	case 's':
 		return parse_tls(optarg, s, err);
 	case 'p':
@@ -294,6 +325,8 @@ static int run_on_cluster(struct settings *s, struct error *err)
 			 .deployment = s->o.deployment,
 			 .node_image = s->node_image,
 			 .own_image = s->image,
+			 .kubelet_dir = s->kubelet_dir,
+			 .max_volumes = s->max_volumes,
 			 .tls = s->tls },
 	};
 	memcpy(pods.csi.clients, s->clients, sizeof(s->clients));

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "mounts/bind.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/loop.h>
@@ -57,7 +58,7 @@ static int take_lock(int fd, const struct loop_options *o)
 		.l_whence = SEEK_SET,
 	};
 
-	if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
+	if (o->lock == LOOP_LOCK_NONE || fcntl(fd, F_OFD_SETLK, &lock) == 0)
 		return 0;
 	return errno == EAGAIN || errno == EACCES ? -ETXTBSY : -errno;
 }
@@ -231,6 +232,24 @@ enum loop_state loop_look(unsigned number, const char *root, const char *sub, de
 	if (streq(file, whole))
 		return LOOP_SERVES;
 	return streq(file, inside) ? ask_device(number, now, timeout_ms) : LOOP_OTHER;
+}
+
+bool loop_is_on(const char *root, const char *sub)
+{
+	cleanup_free char *whole = xasprintf("%s/%s", root, sub), *inside = xasprintf("/%s", sub);
+	DIR *d = opendir("/sys/block");
+	bool found = false;
+
+	for (struct dirent *e; d && !found && (e = readdir(d));) {
+		cleanup_free char *file = NULL;
+		unsigned number;
+
+		if (sscanf(e->d_name, "loop%u", &number) == 1 && (file = backing_file(number)))
+			found = streq(file, whole) || streq(file, inside);
+	}
+	if (d)
+		closedir(d);
+	return found;
 }
 
 struct resize {

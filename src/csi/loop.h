@@ -15,6 +15,7 @@
 enum loop_lock {
 	LOOP_LOCK_WRITER, /* nobody else */
 	LOOP_LOCK_SHARED, /* no single writer */
+	LOOP_LOCK_NONE, /* nobody else knows the file: it need not be kept from anyone */
 };
 
 struct loop_options {
@@ -46,6 +47,8 @@ enum loop_state {
 	LOOP_LOST, /* it is on the file in a file system that serves no more: its client died */
 	LOOP_SERVES,
 };
+/* Whether any device is on it, in whichever mount. */
+bool loop_is_on(const char *root, const char *sub);
 /* now: the number of the file system that is mounted at root; 0: none is. */
 enum loop_state loop_look(unsigned number, const char *root, const char *sub, dev_t now,
 			  int timeout_ms);

@@ -146,8 +146,10 @@ int csi_node_start(const struct csi_node_options *o, struct csi_node **ret, stru
 	int r = 0;
 
 	pthread_mutex_init(&n->lock, NULL);
+	pthread_cond_init(&n->wake, NULL);
 	n->node_id = xstrdup(o->node_id);
 	n->endpoint = xstrdup(o->endpoint);
+	n->pools_dir = o->pools_dir ? xstrdup(o->pools_dir) : NULL;
 	n->max_volumes = o->max_volumes;
 	n->host = o->host ? o->host : &host_real;
 	if (!*o->node_id || strlen(o->node_id) > 192)
@@ -162,6 +164,7 @@ int csi_node_start(const struct csi_node_options *o, struct csi_node **ret, stru
 		csi_node_free(n);
 		return r;
 	}
+	ephemeral_sweep_start(n);
 	*ret = n;
 	return 0;
 }
@@ -174,13 +177,16 @@ void csi_node_free(struct csi_node *n)
 	if (n->server)
 		(void)unlink(n->endpoint);
 	grpc_server_free(n->server);
+	ephemeral_sweep_end(n);
 	hostvol_close(n->h);
 	strv_done(&n->busy);
+	pthread_cond_destroy(&n->wake);
 	pthread_mutex_destroy(&n->lock);
 	free(n->node_id);
 	free(n->endpoint);
 	free(n->base);
 	free(n->typed_base);
+	free(n->pools_dir);
 	free(n);
 }
 

@@ -17,6 +17,7 @@
  *   a file               a loop device, with a lock on the file that lives as long as the device;
  *   a block device       as it is;
  *     with a file system, mounted at the staging path, or as a device, bound to <staging path>/device
+ * An ephemeral volume, which is published without being staged, is a file that is made then.
  */
 #define CSI_DEFAULT_KUBELET_DIR "/var/lib/kubelet"
 
@@ -29,6 +30,7 @@ struct csi_node_options {
 	bool any_target;
 	bool registration; /* with kubelet */
 	const char *state_dir, *run_dir; /* hostvol's */
+	const char *pools_dir; /* how pools are reached (pools.h); NULL: as each volume says */
 	int64_t max_volumes; /* 0: no limit is said */
 	const struct hostvol_host *host; /* NULL: this machine */
 };

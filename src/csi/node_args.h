@@ -31,6 +31,7 @@ struct wanted {
 	bool read_only; /* by its access mode */
 	bool many_nodes; /* others may write, too */
 	bool one_target; /* SINGLE_NODE_SINGLE_WRITER */
+	bool unlocked; /* a file that nobody else knows */
 	bool unfenced; /* a device that other nodes can write to all the same will do */
 	const char *fs_type; /* "": not said */
 	uint64_t set, clear; /* MOUNT_ATTR_… of its mounts */

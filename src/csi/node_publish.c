@@ -31,8 +31,6 @@ static void publishing_done(struct publishing *p)
 static int connect_again(struct publishing *p, json_t *record, json_t **ret, struct error *err)
 {
 	struct map secrets = MAP_OF(p->q, secrets);
-	cleanup_free char *text = NULL;
-	struct hostvol_error failed = { 0 };
 	char *connection;
 	int r;
 
@@ -40,9 +38,9 @@ static int connect_again(struct publishing *p, json_t *record, json_t **ret, str
 		(void)jset(record, json_string(secrets.entries[i]->value), "data",
 			   secrets.entries[i]->key);
 	connection = json_text(record);
-	r = hostvol_connect_volume_json(p->n->h, connection, &text, &failed);
+	r = connect_volume(p->n, connection, ret, err);
 	connection_free(connection);
-	return r < 0 ? from_hostvol(r, &failed, err) : json_parse(text, strlen(text), ret, err);
+	return r;
 }
 
 static int find_staged(struct publishing *p, struct error *err)
@@ -127,6 +125,14 @@ static int publish(struct publishing *p, struct error *err)
 	return r == 0 ? show(p, err) : r;
 }
 
+static int read_staging(struct publishing *p, struct error *err)
+{
+	if (!*p->q->staging_target_path)
+		return error_set(err, EBUSY,
+				 "staging_target_path is missing: stage the volume first");
+	return path_of(p->n, "staging_target_path", p->q->staging_target_path, &p->staging, err);
+}
+
 int node_publish(struct grpc_call *call, const void *request, void *reply, struct error *err)
 {
 	cleanup_with(publishing_done) struct publishing p = { .n = grpc_call_userdata(call),
@@ -137,10 +143,8 @@ int node_publish(struct grpc_call *call, const void *request, void *reply, struc
 		r = path_of(p.n, "target_path", p.q->target_path, &p.target, err);
 	if (r == 0)
 		r = wanted_read(p.q->volume_capability, &p.w, err);
-	if (r == 0 && !*p.q->staging_target_path)
-		r = error_set(err, EBUSY, "staging_target_path is missing: stage the volume first");
-	if (r == 0)
-		r = path_of(p.n, "staging_target_path", p.q->staging_target_path, &p.staging, err);
+	if (r == 0 && !is_ephemeral(p.q))
+		r = read_staging(&p, err);
 	if (r == 0)
 		r = volume_begin(p.n, p.q->volume_id, err);
 	if (r < 0)
@@ -148,7 +152,7 @@ int node_publish(struct grpc_call *call, const void *request, void *reply, struc
 	p.w.unfenced = true; /* that was settled when it was staged */
 	if (p.q->readonly)
 		p.w.set |= MOUNT_ATTR_RDONLY;
-	r = publish(&p, err);
+	r = is_ephemeral(p.q) ? ephemeral_publish(p.n, p.q, p.target, &p.w, err) : publish(&p, err);
 	volume_end(p.n, p.q->volume_id);
 	if (r < 0) {
 		log_warn("cannot publish volume %s: %s", p.q->volume_id, error_text(err, r));
@@ -184,7 +188,9 @@ int node_unpublish(struct grpc_call *call, const void *request, void *reply, str
 		r = volume_begin(n, q->volume_id, err);
 	if (r < 0)
 		return r;
-	r = unpublish(target, err);
+	r = ephemeral_unpublish(n, q->volume_id, target, err);
+	if (r > 0)
+		r = unpublish(target, err);
 	volume_end(n, q->volume_id);
 	if (r < 0)
 		log_warn("cannot unpublish volume %s: %s", q->volume_id, error_text(err, r));

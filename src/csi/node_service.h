@@ -14,10 +14,11 @@
 
 struct registration;
 
-/* What the parts of the node service share. Only busy changes after the start. */
+/* What the parts of the node service share. Only busy and ending change after the start. */
 struct csi_node {
 	char *node_id, *base, *endpoint; /* base: what paths lie below, links resolved; NULL: any */
 	char *typed_base; /* the same as given: what callers' paths begin with */
+	char *pools_dir; /* see pools.h; NULL: none */
 	int64_t max_volumes;
 	struct hostvol *h;
 	const struct hostvol_host *host;
@@ -25,6 +26,9 @@ struct csi_node {
 	struct registration *registration;
 	pthread_mutex_t lock;
 	struct strv busy; /* volumes that a call is at work on */
+	pthread_t sweeper; /* see ephemeral_sweep_start */
+	bool sweeping, ending;
+	pthread_cond_t wake; /* with lock: ending has been set */
 };
 
 /* A step that may hang is given up after this. */
@@ -83,11 +87,32 @@ int take_away(const char *path, bool force, struct error *err);
 
 /* ---- staging (node_stage.c) ------------------------------------------------------------------- */
 
+/* Has hostvol connect it: the record as it is then, new reference. */
+int connect_volume(struct csi_node *n, const char *connection, json_t **ret, struct error *err);
 /* What hostvol connected, made ready at the staging path; what is there already is kept. */
 int stage_present(struct csi_node *n, const json_t *record, const char *staging,
 		  const struct wanted *w, struct error *err);
 /* Undoes that; the record stays. */
 int stage_remove(const struct staged *s, bool force, struct error *err);
+
+/* ---- ephemeral volumes (node_ephemeral.c) ----------------------------------------------------- */
+
+/*
+ * A volume that a pod's own spec asks for, which is there as long as the pod: a sparse file with a
+ * file system of its own, ephemeral/<node id>/<volume id> in a pool, mounted at its only target.
+ * hostvol's record, of the whole pool with the target as its consumer, is there before the file and
+ * goes after it: so what a crash leaves is found by it.
+ */
+bool is_ephemeral(const Csi__V1__NodePublishVolumeRequest *q);
+int ephemeral_publish(struct csi_node *n, const Csi__V1__NodePublishVolumeRequest *q,
+		      const char *target, struct wanted *w, struct error *err);
+/* 1: there is no such volume at the target. */
+int ephemeral_unpublish(struct csi_node *n, const char *id, const char *target, struct error *err);
+/* Records of such volumes, as if the file were what they had connected; all others stay as they are. */
+void ephemeral_settle(const struct csi_node *n, json_t *records);
+/* In a thread: takes away those that kubelet has forgotten, whose pod's directory is gone. */
+void ephemeral_sweep_start(struct csi_node *n);
+void ephemeral_sweep_end(struct csi_node *n);
 
 int node_stage(struct grpc_call *call, const void *request, void *reply, struct error *err);
 int node_unstage(struct grpc_call *call, const void *request, void *reply, struct error *err);

@@ -6,6 +6,7 @@
 #include "csi/filesystem.h"
 #include "csi/handle.h"
 #include "csi/node_service.h"
+#include "csi/pools.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +45,9 @@ static int device_of_file(const json_t *record, const struct wanted *w, struct d
 	struct loop_options o = {
 		.root = record_root(record),
 		.sub = record_sub(record),
-		.lock = w->many_nodes ? LOOP_LOCK_SHARED : LOOP_LOCK_WRITER,
+		.lock = w->unlocked	? LOOP_LOCK_NONE
+			: w->many_nodes ? LOOP_LOCK_SHARED
+					: LOOP_LOCK_WRITER,
 		.read_only = w->read_only,
 	};
 	int r = loop_attach(&o, ATTACH_MS, &ret->loop, err);
@@ -277,8 +280,7 @@ int stage_remove(const struct staged *s, bool force, struct error *err)
 
 /* ---- calls ------------------------------------------------------------------------------------ */
 
-static int connect_volume(struct csi_node *n, const char *connection, json_t **ret,
-			  struct error *err)
+int connect_volume(struct csi_node *n, const char *connection, json_t **ret, struct error *err)
 {
 	cleanup_free char *text = NULL;
 	struct hostvol_error failed = { 0 };
@@ -306,21 +308,41 @@ static const char *options_for(const Csi__V1__NodeStageVolumeRequest *q, const s
 	return "";
 }
 
+/* By its pool's hosts of today. before: its record, where it has one; anew: that is not kept to. */
+static int connect_placed(struct csi_node *n, const Csi__V1__NodeStageVolumeRequest *q,
+			  const char *staging, const char *options, const json_t *before, bool anew,
+			  bool *ret_moved, json_t **ret, struct error *err)
+{
+	cleanup_with(placed_done) struct placed p = { 0 };
+	char *connection = NULL;
+	int r;
+
+	placed_context(n->pools_dir, q->volume_id, MAP_OF(q, volume_context), before, anew, &p);
+	*ret_moved = p.moved;
+	r = connection_of(p.context, MAP_OF(q, secrets), q->volume_id, staging, options,
+			  &connection, err);
+	if (r == 0)
+		r = connect_volume(n, connection, ret, err);
+	connection_free(connection);
+	return r;
+}
+
 static int stage(struct csi_node *n, const Csi__V1__NodeStageVolumeRequest *q, const char *staging,
 		 const struct wanted *w, struct error *err)
 {
 	cleanup_json json_t *before = NULL, *record = NULL;
-	char *connection = NULL;
+	const char *options = options_for(q, w);
+	bool moved = false;
 	int known = staged_record(n, q->volume_id, staging, &before, err);
-	int r = known < 0
-			? known
-			: connection_of(MAP_OF(q, volume_context), MAP_OF(q, secrets), q->volume_id,
-					staging, options_for(q, w), &connection, err);
+	int r = known < 0 ? known
+			  : connect_placed(n, q, staging, options, before, false, &moved, &record,
+					   err);
 
-	if (r < 0)
-		return r;
-	r = connect_volume(n, connection, &record, err);
-	connection_free(connection);
+	/* what was connected by hosts that are gone, and is not used any more (a reboot) */
+	if (r < 0 && moved && record_disconnect(n->h, before, 0, NULL) >= 0) {
+		known = 0;
+		r = connect_placed(n, q, staging, options, NULL, true, &moved, &record, err);
+	}
 	if (r < 0)
 		return r;
 	r = stage_present(n, record, staging, w, err);

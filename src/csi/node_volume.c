@@ -178,8 +178,10 @@ int staged_candidates(struct csi_node *n, const char *id, json_t **ret, struct e
 		/* one with a "volumeId" of its own in its context */
 		r = records_find(n->h, ours ? h.name : NULL, NULL, &records, err);
 	}
-	if (r == 0)
+	if (r == 0) {
+		ephemeral_settle(n, records);
 		*ret = TAKE_PTR(records);
+	}
 	return r;
 }
 

@@ -11,6 +11,7 @@
 #include "local/keeper.h"
 #include "local/self.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -134,10 +135,50 @@ static int agent_remove(struct platform *p, const json_t *node, struct error *er
 	return remove_tree(state, err);
 }
 
+/* ---- pools, for the node service ----------------------------------------------------------- */
+
+static int write_pool(const char *dir, const char *name, const json_t *pool, struct error *err)
+{
+	cleanup_free char *path = xasprintf("%s/%s", dir, name), *text = json_text(pool),
+			  *have = NULL;
+
+	if (file_read(path, 0, &have, NULL, NULL) == 0 && streq(have, text))
+		return 0;
+	return file_write(path, text, strlen(text), 0600, err);
+}
+
+static void remove_others(const char *dir, const json_t *pools)
+{
+	DIR *d = opendir(dir);
+
+	for (struct dirent *e; d && (e = readdir(d));)
+		if (e->d_name[0] != '.' && !json_object_get(pools, e->d_name))
+			(void)unlinkat(dirfd(d), e->d_name, 0);
+	if (d)
+		closedir(d);
+}
+
+static int tell_pools(struct platform *p, const json_t *pools, struct error *err)
+{
+	cleanup_free char *dir = run_path("pools");
+	const char *name;
+	json_t *pool;
+	int r = mkdir_parents(dir, 0700, err);
+
+	(void)p;
+	json_object_foreach ((json_t *)pools, name, pool)
+		if (r == 0)
+			r = write_pool(dir, name, pool, err);
+	if (r == 0)
+		remove_others(dir, pools);
+	return r;
+}
+
 static const struct platform_ops local_ops = {
 	.machine = machine,
 	.agent_ensure = agent_ensure,
 	.agent_remove = agent_remove,
+	.pools = tell_pools,
 };
 
 int platform_local_new(struct platform **ret, struct error *err)

@@ -51,8 +51,9 @@ static struct program *operator_program(const struct local_config *c)
 static struct program *node_program(void)
 {
 	cleanup_free char *socket = run_path("node.sock");
-	const char *argv[] = { self_path(),	    "node",	    "--endpoint", socket,
-			       "--no-registration", "--any-target", NULL };
+	cleanup_free char *pools = run_path("pools");
+	const char *argv[] = { self_path(),    "node",	  "--endpoint", socket, "--no-registration",
+			       "--any-target", "--pools", pools,	NULL };
 
 	return program_new("node", argv, NULL);
 }

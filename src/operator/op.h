@@ -69,6 +69,9 @@ struct pool_access {
 /* Those whose brick is online come first. */
 void pool_access(const json_t *pool, struct pool_access *ret);
 
+/* How a machine reaches it, as the ConnectionInfo of the whole pool, flat (reach.c). New reference. */
+json_t *pool_reach(const json_t *pool);
+
 /* The pools that volumes may be made in now, or of them only the one named. Zero-initialise. */
 struct pool_offers {
 	struct ledger_offer *items;

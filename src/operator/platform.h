@@ -29,6 +29,11 @@ struct platform_ops {
 	int (*agent_remove)(struct platform *p, const json_t *storage_node, struct error *err);
 	/* What all workloads need before they start (certificates); called at each look. NULL: nothing. */
 	int (*prepare)(struct platform *p, struct error *err);
+	/*
+	 * Tells machines how pools are reached (csi/pools.h); pools: object, each pool's name to what its file
+	 * says. Called at each look. NULL: nobody asks.
+	 */
+	int (*pools)(struct platform *p, const json_t *pools, struct error *err);
 	/* Tells those who stop machines whether one that serves bricks may be stopped; NULL: there are none. */
 	int (*disruption)(struct platform *p, bool allowed, struct error *err);
 };

@@ -80,19 +80,12 @@ char *pv_claim_key(const json_t *pv)
 
 json_t *pv_connection(enum volume_kind kind, const char *name, const json_t *pool)
 {
-	struct pool_access access;
-	pool_access(pool, &access);
-
-	struct buf others = { 0 };
-	for (size_t i = 1; access.hosts[0] && access.hosts[i]; i++)
-		buf_printf(&others, "%s%s",
-			   i > 1 ? ":" : "backup-volfile-servers=", access.hosts[i]);
-	cleanup_free char *options = buf_take(&others);
-	cleanup_free char *export =
-		xasprintf("%s:/%s", access.hosts[0] ? access.hosts[0] : "", object_name(pool));
 	cleanup_free char *path = volume_path(volume_prefix(kind), name);
-	return json_pack("{s:s, s:s, s:s, s:s, s:s}", "driverVolumeType", "GLUSTERFS", "export",
-			 export, "name", path, "options", options, "volumeId", name);
+	json_t *connection = pool_reach(pool);
+
+	json_object_set_new(connection, "name", json_string(path));
+	json_object_set_new(connection, "volumeId", json_string(name));
+	return connection;
 }
 
 static json_t *claim_ref(const json_t *claim)

@@ -307,7 +307,7 @@ static int write_status(struct system *s)
 static int look(struct system *s)
 {
 	int (*const steps[])(struct system *) = {
-		read_deployments, read_nodes, read_pools, prepare_platform,
+		read_deployments, read_nodes, read_pools, prepare_platform, pools_tell,
 		nodes_begin,	  parts_look, nodes_end,  write_status,
 	};
 	int rc = ledger_load(s->op->ledger, s->r, s->epoch);

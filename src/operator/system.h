@@ -83,6 +83,8 @@ int nodes_end(struct system *s);
 /* Of this look's pools; NULL: none has that name. */
 json_t *pool_named(const struct system *s, const char *name);
 int pools_apply(struct system *s);
+/* reach.c: tells the platform how pools are reached, from the cache. */
+int pools_tell(struct system *s);
 /* object: pool's name to its number of volumes. New reference. */
 json_t *pools_volumes(const struct system *s);
 

@@ -64,7 +64,7 @@ static int may_destroy(struct system *s, const json_t *pool)
 			s,
 			"pool %s is to go, but %zu volumes without a "
 			"PersistentVolume or snapshots lie in it (%s and so "
-			"on, retained or archived); remove them, or annotate the StoragePool "
+			"on, retained, archived or of pods); remove them, or annotate the StoragePool "
 			"with " QM_ANNOTATION_DISCARD "=true to lose them",
 			name, json_array_size(found), jstr(json_array_get(found, 0), "name"));
 	else

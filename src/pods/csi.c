@@ -22,6 +22,19 @@ static int64_t age_of(const json_t *driver, int64_t now)
 	return text && time_parse(text, &then) == 0 ? now - then : INT64_MAX;
 }
 
+/* An older version's: its modes cannot be changed in place. Mounts do not depend on the object. */
+static int remake_driver(struct kube *kube, const json_t *have, const json_t *wanted,
+			 struct error *err)
+{
+	struct kube_delete_options options = { .uid = object_uid(have),
+					       .resource_version = object_version(have) };
+	int rc = kube_delete(kube, &KIND_CSIDRIVER, NULL, QM_DRIVER, &options, err);
+
+	if (rc == 0 || rc == -ENOENT)
+		rc = kube_create(kube, &KIND_CSIDRIVER, wanted, NULL, err);
+	return rc == -ESTALE || rc == -EEXIST ? 1 : rc;
+}
+
 /* 1: another deployment's. */
 static int ensure_driver(const struct csi_settings *s, struct kube *kube, struct error *err)
 {
@@ -43,9 +56,13 @@ static int ensure_driver(const struct csi_settings *s, struct kube *kube, struct
 		return 0;
 	if (!streq(owner, ours))
 		log_info("the CSI driver is ours now; it was %s's", owner ? owner : "nobody");
-	patch = json_pack("{s:{s:s, s:O}, s:O}", "metadata", "resourceVersion",
-			  object_version(have), "annotations",
-			  jget(wanted, "metadata", "annotations"), "spec", jget(wanted, "spec"));
+	if (!json_equal(jget(have, "spec", "volumeLifecycleModes"),
+			jget(wanted, "spec", "volumeLifecycleModes")))
+		return remake_driver(kube, have, wanted, err);
+	patch = json_pack("{s:{s:s, s:O, s:O}, s:O}", "metadata", "resourceVersion",
+			  object_version(have), "labels", jget(wanted, "metadata", "labels"),
+			  "annotations", jget(wanted, "metadata", "annotations"), "spec",
+			  jget(wanted, "spec"));
 	rc = kube_patch(kube, &KIND_CSIDRIVER, NULL, QM_DRIVER, NULL, KUBE_PATCH_MERGE, patch, NULL,
 			err);
 	return rc == -ESTALE ? 1 : rc;

@@ -11,6 +11,8 @@
  * since kubelet knows one driver of a name:
  *   CSIDriver csi.quartermaster.storage
  *   DaemonSet quartermaster-node               the node service; rolls a tenth at a time
+ *   ConfigMap quartermaster-pools              how the owner's pools are reached; for the pools of other
+ *                                              deployments the PersistentVolumes stand
  *   DaemonSet quartermaster-client-PROTOCOL    the client software (clients/client.h); changes on a
  *                                              machine only when its pod is deleted (OnDelete)
  * The CSIDriver's annotation CSI_OWNER names the deployment that keeps all of it, in its own
@@ -20,6 +22,8 @@
 #define CSI_RENEWED "quartermaster.storage/renewed" /* when the owner last looked */
 #define CSI_CLIENT "quartermaster.storage/client" /* label of client pods: the protocol */
 #define CSI_NODE_NAME "quartermaster-node"
+#define CSI_POOLS "quartermaster-pools" /* ConfigMap: how the owner's pools are reached (csi/pools.h) */
+#define POOLS_DIR "/etc/quartermaster/pools" /* where the node service has it */
 #define CLIENTS_DIR "/run/quartermaster/clients" /* PROTOCOL/client.sock in it */
 
 /* All strings are borrowed. */
@@ -29,6 +33,8 @@ struct csi_settings {
 	const char *own_image; /* the project's image of GlusterFS */
 	/* as client_protocols (clients/remote.h): an image, "host" for none, or NULL for the default */
 	const char *clients[CLIENT_PROTOCOLS_MAX];
+	const char *kubelet_dir; /* NULL: /var/lib/kubelet */
+	int64_t max_volumes; /* of a machine; 0: no limit */
 	bool tls; /* the Secret DEPLOYMENT-client is mounted into the client of GlusterFS */
 };
 
@@ -45,3 +51,6 @@ json_t *csi_client(const struct csi_settings *s, size_t protocol);
  * wanted does not change in a life. 1: another deployment keeps it.
  */
 int csi_ensure(const struct csi_settings *s, struct kube *kube, bool tidy, struct error *err);
+/* The ConfigMap, for who keeps all of it only. */
+int csi_pools_ensure(const struct csi_settings *s, struct kube *kube, const json_t *pools,
+		     struct error *err);

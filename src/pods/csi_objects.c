@@ -7,6 +7,8 @@
 #include "pods/workload.h"
 
 #define KUBELET_DIR "/var/lib/kubelet"
+/* namespaces of that level of pod security may use what a pod's author can ask for inline */
+#define EPHEMERAL_PROFILE "security.kubernetes.io/csi-ephemeral-volume-profile"
 #define STATE_DIR "/var/lib/quartermaster"
 #define RUN_DIR "/run/quartermaster"
 #define CLIENT_END_S 86400 /* a client stays while it serves a mount: whoever deletes it waits */
@@ -25,12 +27,14 @@ json_t *csi_driver(const struct csi_settings *s, int64_t now_ms)
 	cleanup_free char *owner = xasprintf("%s/%s", s->ns, s->deployment);
 	char now[TIME_TEXT_MAX];
 
-	return json_pack("{s:s, s:s, s:{s:s, s:{s:s, s:s}}, s:{s:b, s:b, s:s, s:[s], s:b, s:b}}",
+	return json_pack("{s:s, s:s, s:{s:s, s:{s:s}, s:{s:s, s:s}}, "
+			 "s:{s:b, s:b, s:s, s:[s, s], s:b, s:b}}",
 			 "apiVersion", "storage.k8s.io/v1", "kind", "CSIDriver", "metadata", "name",
-			 QM_DRIVER, "annotations", CSI_OWNER, owner, CSI_RENEWED,
-			 time_text(now_ms, now), "spec", "attachRequired", 0, "podInfoOnMount", 1,
-			 "fsGroupPolicy", "File", "volumeLifecycleModes", "Persistent",
-			 "requiresRepublish", 0, "storageCapacity", 0);
+			 QM_DRIVER, "labels", EPHEMERAL_PROFILE, "restricted", "annotations",
+			 CSI_OWNER, owner, CSI_RENEWED, time_text(now_ms, now), "spec",
+			 "attachRequired", 0, "podInfoOnMount", 1, "fsGroupPolicy", "File",
+			 "volumeLifecycleModes", "Persistent", "Ephemeral", "requiresRepublish", 0,
+			 "storageCapacity", 0);
 }
 
 /* ---- what both workloads have in common ------------------------------------------------------ */
@@ -88,29 +92,49 @@ static void add_clients(struct pod *p, const struct csi_settings *s)
 	}
 }
 
+/* Not by subPath: only a directory follows what the operator writes. */
+static void add_pools(struct pod *p)
+{
+	pod_add_volume(p, "pools",
+		       json_pack("{s:{s:s, s:b}}", "configMap", "name", CSI_POOLS, "optional", 1),
+		       POOLS_DIR, NULL);
+}
+
+static json_t *node_command(const struct csi_settings *s, const char *kubelet)
+{
+	cleanup_free char *dir = xasprintf("--kubelet-dir=%s", kubelet),
+			  *max = xasprintf("--max-volumes=%lld", (long long)s->max_volumes);
+	json_t *command =
+		json_pack("[s, s, s, s, s, s]", "quartermaster", "node", "--node-id=$(NODE_NAME)",
+			  dir, "--clients=" CLIENTS_DIR, "--pools=" POOLS_DIR);
+
+	if (s->max_volumes)
+		json_array_append_new(command, json_string(max));
+	return command;
+}
+
 json_t *csi_node(const struct csi_settings *s)
 {
+	const char *kubelet = s->kubelet_dir ? s->kubelet_dir : KUBELET_DIR;
 	struct pod p = { .volumes = json_array(), .mounts = json_array() };
 	json_t *labels =
 		json_pack("{s:s, s:s}", QM_LABEL_DEPLOYMENT, s->deployment, WORKLOAD_ROLE, "node");
-	json_t *command =
-		json_pack("[s, s, s, s, s]", "quartermaster", "node", "--node-id=$(NODE_NAME)",
-			  "--kubelet-dir=" KUBELET_DIR, "--clients=" CLIENTS_DIR);
 	json_t *env = json_pack("[{s:s, s:{s:{s:s}}}]", "name", "NODE_NAME", "valueFrom",
 				"fieldRef", "fieldPath", "spec.nodeName");
 
-	pod_add_host_path(&p, "kubelet", KUBELET_DIR, KUBELET_DIR, "Bidirectional");
+	pod_add_host_path(&p, "kubelet", kubelet, kubelet, "Bidirectional");
 	pod_add_host_path(&p, "state", STATE_DIR, STATE_DIR, "Bidirectional");
 	pod_add_host_path(&p, "run", RUN_DIR, RUN_DIR, NULL);
 	add_clients(&p, s);
+	add_pools(&p);
 	pod_add_host_path(&p, "dev", "/dev", "/dev", NULL);
 	pod_add_volume(&p, "tmp", json_pack("{s:{}}", "emptyDir"), "/tmp", NULL);
-	return daemonset(
-		s, CSI_NODE_NAME, labels,
-		json_pack("{s:s, s:{s:s}}", "type", "RollingUpdate", "rollingUpdate",
-			  "maxUnavailable", "10%"),
-		pod_spec("quartermaster-node", 30, p.volumes,
-			 container("node", s->node_image, command, env, p.mounts, true, "32Mi")));
+	return daemonset(s, CSI_NODE_NAME, labels,
+			 json_pack("{s:s, s:{s:s}}", "type", "RollingUpdate", "rollingUpdate",
+				   "maxUnavailable", "10%"),
+			 pod_spec("quartermaster-node", 30, p.volumes,
+				  container("node", s->node_image, node_command(s, kubelet), env,
+					    p.mounts, true, "32Mi")));
 }
 
 /* ---- a client -------------------------------------------------------------------------------- */

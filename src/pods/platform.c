@@ -20,6 +20,9 @@ struct pods {
 	/* monotonic, when these were last looked at; 0: never */
 	int64_t certs_ms, client_cert_ms, csi_ms;
 	bool csi_tidied; /* see csi_ensure */
+	bool csi_ours; /* we keep it */
+	int64_t pools_ms; /* when what is told of pools was last looked at */
+	json_t *pools; /* what that was; owned */
 };
 
 static struct pods *pods(struct platform *p)
@@ -75,6 +78,8 @@ static void prepare_csi(struct pods *p)
 		rc = csi_ensure(&p->options.csi, p->options.kube, !p->csi_tidied, &err);
 	if (rc == 0)
 		p->csi_tidied = true;
+	if (rc >= 0)
+		p->csi_ours = rc == 0;
 	if (rc < 0)
 		log_warn("what brings volumes to machines is not up to date: %s",
 			 error_text(&err, rc));
@@ -88,6 +93,24 @@ static int prepare(struct platform *platform, struct error *err)
 	if (rc == 0)
 		prepare_csi(p);
 	return rc;
+}
+
+/* Of a deployment that does not keep the node service it would be in the wrong namespace. */
+static int tell_pools(struct platform *platform, const json_t *wanted, struct error *err)
+{
+	struct pods *p = pods(platform);
+	int64_t now = clock_mono_ms(p->options.kube->clock);
+	int rc;
+
+	if (!p->csi_ours || (json_equal(p->pools, wanted) && now - p->pools_ms < CSI_EVERY_MS))
+		return 0;
+	rc = csi_pools_ensure(&p->options.csi, p->options.kube, wanted, err);
+	if (rc < 0)
+		return rc;
+	json_decref(p->pools);
+	p->pools = json_incref((json_t *)wanted);
+	p->pools_ms = now;
+	return 0;
 }
 
 /* ---- machines ------------------------------------------------------------------------------ */
@@ -336,6 +359,7 @@ static const struct platform_ops pods_ops = {
 	.agent_ensure = agent_ensure,
 	.agent_remove = agent_remove,
 	.prepare = prepare,
+	.pools = tell_pools,
 	.disruption = disruption,
 };
 
@@ -350,7 +374,9 @@ struct platform *platform_pods_new(const struct platform_pods_options *options)
 
 void platform_pods_free(struct platform *p)
 {
-	if (p)
-		free(pods(p)->certificate);
+	if (!p)
+		return;
+	free(pods(p)->certificate);
+	json_decref(pods(p)->pools);
 	free(p);
 }

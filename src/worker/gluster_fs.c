@@ -306,6 +306,11 @@ int pool_fs_list(struct pool_fs *p, bool snapshots, json_t **ret, struct error *
 		if (rc < 0 && rc != -ENOENT)
 			return rc;
 	}
+	if (!snapshots) {
+		int rc = pool_fs_ephemeral(p, found, err);
+		if (rc < 0)
+			return rc;
+	}
 	*ret = TAKE_PTR(found);
 	return 0;
 }

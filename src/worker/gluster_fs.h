@@ -34,5 +34,11 @@ int pool_fs_find(struct pool_fs *p, enum volume_kind kind, const char *name, jso
 int pool_fs_stat(struct pool_fs *p, json_t **ret, struct error *err);
 int pool_fs_list(struct pool_fs *p, bool snapshots, json_t **ret, struct error *err);
 
+/*
+ * Ephemeral volumes, which have no info file: adds those that are there to found ({"name", "kind": "e", "size",
+ * "ready", "node"}; NULL: to nothing), and removes those that no machine has used for a week.
+ */
+int pool_fs_ephemeral(struct pool_fs *p, json_t *found, struct error *err);
+
 /* Deletes what is in the trash directory; > 0: there was something. Called by one thread only. */
 int pool_fs_purge(struct pool_fs *p, struct error *err);

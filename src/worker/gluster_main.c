@@ -212,6 +212,10 @@ static void purge_trash(void)
 /* Empties the trash: once at the start, for what a former worker left, then after each removal. */
 static void *purge(void *arg)
 {
+	struct error err = ERROR_INIT;
+
+	if (pool_fs_ephemeral(state.fs, NULL, &err) < 0)
+		log_warn("ephemeral volumes were not looked at: %s", err.message);
 	for (;;) {
 		pthread_mutex_lock(&state.lock);
 		while (!state.purge)

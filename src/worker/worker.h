@@ -84,7 +84,7 @@ struct worker_ops {
 	/* {"capacityBytes", "usedBytes", "freeBytes"} of the pool; new reference. */
 	int (*stat)(struct workers *w, const struct worker_pool *pool, json_t **ret,
 		    struct error *err);
-	/* The volumes that have an info file; new reference. */
+	/* The volumes that have an info file, and the ephemeral ones ("kind": "e", "node"); new reference. */
 	int (*list)(struct workers *w, const struct worker_pool *pool, json_t **ret,
 		    struct error *err);
 	/* Ends all that run, at once; their calls fail with -ENOTCONN. The next call starts one again. */

@@ -10,6 +10,7 @@ own_cleanup() {
 	kubectl -n apps delete pod --all --timeout=60s
 	kubectl -n apps delete volumesnapshot,pvc --all --timeout=60s
 	kubectl delete storageclass files --ignore-not-found
+	kubectl delete namespace strict --ignore-not-found --wait=false
 	kubectl delete volumesnapshotclass copies --ignore-not-found
 }
 
@@ -131,6 +132,41 @@ ephemeral() {
 check "a generic ephemeral volume" ephemeral
 check "goes with its pod" eval 'goes eph && wait_for 60 eval "! k get pvc eph-s"'
 
+# ---- inline volumes, and users who are not root
+
+# user_app NAME NODE VOLUME COMMAND: user 1000 of group 1000 with a volume (JSON) at /data; allowed where pods are restricted
+user_app() {
+	jq -n --arg name "$1" --arg node "$2" --argjson volume "$3" --arg command "$4" '{apiVersion: "v1", kind: "Pod", metadata: {name: $name},
+		spec: {restartPolicy: "Never", terminationGracePeriodSeconds: 1, nodeName: $node,
+			securityContext: {runAsUser: 1000, runAsGroup: 2000, fsGroup: 1000, runAsNonRoot: true, seccompProfile: {type: "RuntimeDefault"}},
+			containers: [{name: "c", image: "localhost/lab:1", command: ["sh", "-c", $command], volumeMounts: [{name: "d", mountPath: "/data"}],
+				securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: ["ALL"]}}}],
+			volumes: [{name: "d"} + $volume]}}'
+}
+inline() { echo "{\"csi\": {\"driver\": \"csi.quartermaster.storage\", \"volumeAttributes\": {$1}}}"; }
+of_claim() { echo "{\"persistentVolumeClaim\": {\"claimName\": \"$1\"}}"; }
+writes='id -G && echo mine > /data/mine && cat /data/mine && sleep 100000'
+wrote() { user_app "$1" "$2" "$3" "$writes" | k apply -f - && runs "$1" && wait_for 30 eval "k logs $1 | grep mine"; }
+inline_files() { lab exec 1 sh -c 'ls /var/lib/quartermaster/hostvol/mnt/*/ephemeral/node1/'; }
+no_inline_files() { inline_files && [ -z "$(inline_files)" ]; }
+strict() {
+	kubectl create namespace strict && kubectl label namespace strict pod-security.kubernetes.io/enforce=restricted &&
+		user_app i node1 "$(inline '"size": "48Mi"')" true | kubectl -n strict apply --dry-run=server -f -
+}
+check "a user in a directory" wrote ud node1 "$(of_claim dir)"
+check "a user in a file" wrote uf node2 "$(of_claim filed)"
+check "a volume of the pod's own" wrote ui node1 "$(inline '"size": "48Mi"')"
+check "is a file of the pool" eval '[ "$(inline_files | wc -l)" = 1 ]'
+check "its size holds" eval 'k exec ui -- sh -c "dd if=/dev/zero of=/data/f bs=65536 count=1000" 2>&1 | grep "No space left"'
+check "the node service is replaced under it" eval 'replace_node && k exec ui -- grep mine /data/mine'
+check "a pod that names a host is refused" eval 'user_app evil node1 "$(inline "\"size\": \"48Mi\", \"export\": \"evil:/x\"")" true | k apply -f - && wait_for 60 said evil "no attribute .export."'
+check "the pod that was refused goes" goes evil
+check "the volume goes with its pod" eval 'goes ui && wait_for 30 no_inline_files'
+check "where pods are restricted it is allowed" strict
+check "the pools are told to the machines" eval 'q get configmap quartermaster-pools -o jsonpath="{.data.glusterfs-1}" | jq -e ".export and .ephemeral"'
+kubectl delete namespace strict --wait=false > /dev/null 2>&1
+goes ud uf > /dev/null
+
 # ---- a machine that is cut off (it takes minutes until the bricks, and then kubelet, give it up)
 
 cut_off() { lab exec 1 nft "add table inet cut; add chain inet cut in { type filter hook input priority -300; policy drop; };
@@ -161,7 +197,7 @@ fi
 # ---- and nothing is left
 
 no_volumes() { [ -z "$(kubectl get pv,volumesnapshotcontents -o name)" ]; }
-no_devices() { local n; for n in 1 2 3; do ! lab exec $n losetup -a | grep -E 'virtblock|rawblock' || return; done; }
+no_devices() { local n; for n in 1 2 3; do ! lab exec $n losetup -a | grep -E 'virtblock|rawblock|ephemeral' || return; done; }
 check "the pods go" k delete pod --all --timeout=90s
 check "no device is left" wait_for 30 no_devices
 check "the claims and snapshots go" k delete volumesnapshot,pvc --all --timeout=90s

@@ -13,7 +13,7 @@ build=$(realpath "${QM_BUILD:-$here/../../build}")
 QM=$build/src/cli/quartermaster CALL=$build/tests/unit/csi/csi-call HOSTVOL=$build/hostvol/hostvol
 K=$dir/kubelet
 sock=$dir/node.sock
-mkdir -p "$K/pods" "$K/plugins" "$dir/state" "$dir/run"
+mkdir -p "$K/pods" "$K/plugins" "$dir/state" "$dir/run" "$dir/pools"
 service=
 
 one_node_cleanup=$(declare -f cleanup)
@@ -32,7 +32,7 @@ start() { # start [NAME]: a node service of its own state
 	local name=${1:-node}
 	mkdir -p "$dir/$name-run"
 	"$QM" node --endpoint "$dir/$name.sock" --node-id "$name" --kubelet-dir "$K" --no-registration \
-		--state-dir "$dir/$name-state" --run-dir "$dir/$name-run" >> "$dir/$name.log" 2>&1 &
+		--pools "$dir/pools" --state-dir "$dir/$name-state" --run-dir "$dir/$name-run" >> "$dir/$name.log" 2>&1 &
 	service=$!
 	others+=" $service"
 	disown $service
@@ -237,6 +237,77 @@ kill -CONT $hung
 check "unstage" bash -c "$(declare -f call vid unstage); CALL=$CALL sock=$sock id=$id K=$K; unstage d"
 check "the other one's" call NodeUnstageVolume "{\"volume_id\":\"local:1\",\"staging_target_path\":\"$K/plugins/stage-l\"}"
 check "nothing is left" wait_for 5 clean
+
+echo "# hosts that change"
+# the PersistentVolume names a host that nobody has any more
+away='"driverVolumeType":"GLUSTERFS","export":"'$spare:/$id'","name":"subvol/d"'
+moved_args="\"volume_id\":\"$(vid d)\",\"staging_target_path\":\"$K/plugins/stage-m\",\"volume_capability\":$mount_cap,\"volume_context\":{$away,\"volumeId\":\"vol-$id-d\"}"
+pool_says() { printf '{"driverVolumeType":"GLUSTERFS","export":"%s:/%s","options":"%s","ephemeral":true}' "$1" $id "$2" > "$dir/pool.new" && mv "$dir/pool.new" "$dir/pools/$id"; }
+pool_says $node ""
+check "a volume whose host is gone is reached by its pool's" call NodeStageVolume "{$moved_args}"
+check "and published" call NodePublishVolume "{\"volume_id\":\"$(vid d)\",\"staging_target_path\":\"$K/plugins/stage-m\",\"target_path\":\"$K/pods/m1\",\"volume_capability\":$mount_cap}"
+check "is the pool's directory" bash -c "echo moved > $K/pods/m1/moved && grep -q moved $root/subvol/d/moved"
+pool_says "$node" "backup-volfile-servers=$node"
+check "while it is used, another list of hosts changes nothing" bash -c "$CALL $sock Node.NodeStageVolume '{$moved_args}' && [ \$(grep -c ' $dir/node-state/' /proc/self/mountinfo) = 1 ]"
+check "its end" bash -c "$CALL $sock Node.NodeUnpublishVolume '{\"volume_id\":\"$(vid d)\",\"target_path\":\"$K/pods/m1\"}' && $CALL $sock Node.NodeUnstageVolume '{\"volume_id\":\"$(vid d)\",\"staging_target_path\":\"$K/plugins/stage-m\"}'"
+check "nothing is left" wait_for 5 clean
+
+echo "# ephemeral volumes"
+eid=csi-$(printf %s "$id" | sha256sum | cut -c 1-64)
+inline() { # inline ATTRIBUTES [CAPABILITY]
+	call NodePublishVolume "{\"volume_id\":\"$eid\",\"target_path\":\"$K/pods/eph/mount\",\"volume_capability\":${2:-$mount_cap},\"volume_context\":{\"csi.storage.k8s.io/ephemeral\":\"true\",\"csi.storage.k8s.io/pod.name\":\"p\",$1}}"
+}
+inline_end() { call NodeUnpublishVolume "{\"volume_id\":\"$eid\",\"target_path\":\"$K/pods/eph/mount\"}"; }
+its_file() { ls "$root/ephemeral/node/$eid"; }
+no_file() { ! its_file && [ "$(losetup -a | grep -c "$eid")" = 0 ] && clean; }
+mkdir "$K/pods/eph"
+check "a host of the pod's own is refused" refuses 'INVALID_ARGUMENT.*"export"' inline '"size":"64Mi","export":"evil:/x"'
+check "a volume of a pod" inline '"size":"64Mi"'
+check "is a file in the pool" its_file
+check "that takes no room until it is written to" [ "$(du -m "$root/ephemeral/node/$eid" | cut -f 1)" -lt 32 ]
+check "has a file system of its own, without devices and set-uid" grep -q " $K/pods/eph/mount .*nosuid,nodev.* ext4 " /proc/self/mountinfo
+check "its size holds" bash -c "dd if=/dev/zero of=$K/pods/eph/mount/f bs=1M count=80 2>&1 | grep -q 'No space left' && [ \$(stat -c %s $K/pods/eph/mount/f) -lt 67108864 ]"
+check "is not locked: a brick that comes back is used again" bash -c "flock -n -x $root/ephemeral/node/$eid true && python3 -c 'import fcntl,sys; f=open(sys.argv[1],\"r+b\"); fcntl.lockf(f, fcntl.LOCK_EX|fcntl.LOCK_NB)' $root/ephemeral/node/$eid"
+check "its usage" bash -c "$CALL $sock Node.NodeGetVolumeStats '{\"volume_id\":\"$eid\",\"volume_path\":\"$K/pods/eph/mount\"}' | jq -e '.usage[] | select(.unit == 1) | .total > 30000000'"
+check "its health" bash -c "$CALL $sock Node.NodeGetVolumeHealth '{\"volume_id\":\"$eid\"}' | jq -e '.volume_health.health_statuses | length == 0'"
+kill -9 $service
+wait_for 5 gone $service
+check "the service dies, and starts" start
+check "publish again" inline '"size":"64Mi"'
+check "with what was in it" test -s "$K/pods/eph/mount/f"
+check "one that is busy is refused" bash -c "cd $K/pods/eph/mount && $(declare -f call inline_end refuses); CALL=$CALL sock=$sock eid=$eid K=$K; refuses FAILED_PRECONDITION inline_end"
+sync -f "$K/pods/eph/mount/f"
+kill -9 $(pgrep -f "^glusterfs .*$dir/node-state/hostvol/mnt/")
+check "its client dies: publish makes it work again" inline '"size":"64Mi"'
+check "with what was in it" test -s "$K/pods/eph/mount/f"
+check "it ends" inline_end
+check "and its file with it" wait_for 5 no_file
+check "again" inline_end
+# the service is killed at some moment of the making, again and again
+for i in 1 2 3 4 5 6; do
+	inline '"size":"64Mi"' > /dev/null 2>&1 &
+	asked=$!
+	sleep 0.0$((RANDOM % 10))$((RANDOM % 10))
+	kill -9 $service
+	wait $asked
+	wait_for 5 gone $service
+	start > /dev/null || break
+	wait_for 10 inline '"size":"64Mi"' > /dev/null && touch "$K/pods/eph/mount/made" || break
+	(sleep 0.0$((RANDOM % 10)); kill -9 $service) &
+	inline_end > /dev/null 2>&1
+	wait $!
+	wait_for 5 gone $service
+	start > /dev/null && wait_for 10 inline_end && wait_for 5 no_file || break
+	i=done
+done
+check "killed while it makes or removes one, it goes on" [ "$i" = done ]
+check "one that was made when its pod goes meanwhile" inline '"size":"64Mi"'
+kill -9 $service
+wait_for 5 gone $service
+umount "$K/pods/eph/mount" && rmdir "$K/pods/eph/mount" "$K/pods/eph"
+check "the service starts" start
+check "and takes it away" wait_for 10 no_file
+
 kill $service
 check "the socket goes with it" wait_for 5 [ ! -e "$sock" ]
 
@@ -251,6 +322,9 @@ lcall() { to=$local_run/node.sock call "$1" "$2"; }
 check "stage the demonstration's claim" lcall NodeStageVolume "{\"volume_id\":$(jq .volumeHandle <<< "$pv"),\"staging_target_path\":\"$K/stage\",\"volume_capability\":$mount_cap,\"volume_context\":$(jq .volumeAttributes <<< "$pv")}"
 check "publish it" lcall NodePublishVolume "{\"volume_id\":$(jq .volumeHandle <<< "$pv"),\"staging_target_path\":\"$K/stage\",\"target_path\":\"$K/target\",\"volume_capability\":$mount_cap}"
 check "write it" touch "$K/target/written"
+check "the operator says how its pools are reached" wait_for 10 jq -e '.export and .ephemeral' "$local_run/pools/$(jq -r .volumeHandle <<< "$pv" | cut -d. -f2)"
+check "an ephemeral volume" lcall NodePublishVolume "{\"volume_id\":\"$eid\",\"target_path\":\"$K/eph\",\"volume_capability\":$mount_cap,\"volume_context\":{\"csi.storage.k8s.io/ephemeral\":\"true\",\"size\":\"32Mi\"}}"
+check "and its end" lcall NodeUnpublishVolume "{\"volume_id\":\"$eid\",\"target_path\":\"$K/eph\"}"
 check "down takes it away" lqm down --delete-data
 check "nothing is left" [ "$(grep -cE " ($K|$local_run|$dir/local)/" /proc/self/mountinfo) $(ls -d $local_run 2> /dev/null)" = "0 " ]
 plan

@@ -84,6 +84,16 @@ is "$(grep -c "rc -22" <<<"$out")" 2 "names with a path in them are refused"
 is "$(ls "$(brick 1 a)/elsewhere" | wc -l)" 0 "nothing went through it"
 in_box 1 rm "$mnt/subvol/20/36"
 
+# ---- ephemeral volumes, which machines make -----------------------------------------------------
+in_box 1 bash -c "mkdir -p $mnt/ephemeral/n1 $mnt/ephemeral/n2 && truncate -s 7 $mnt/ephemeral/n1/csi-used && truncate -s 7 $mnt/ephemeral/n2/csi-lost &&
+	touch -d '8 days ago' $mnt/ephemeral/n2/csi-lost && ln -s /etc $mnt/ephemeral/n3"
+out=$(printf '%s\n' "list a" "list a" | driver)
+is "$(grep -c '"name":"csi-used","kind":"e","size":7,"ready":true,"node":"n1"' <<<"$out")" 2 "one that is used counts as content" || echo "# $out"
+grep -q csi-lost <<<"$out"
+is $? 1 "one that no machine has used for a week does not"
+is "$(find "$(brick 1 a)/ephemeral" "$(brick 2 a)/ephemeral" -name 'csi-*' | wc -l)" 2 "and is removed"
+in_box 1 rm -r "$mnt/ephemeral"
+
 # ---- kill -9 in the middle, then again --------------------------------------------------------
 # by the log directory, which is this run's alone; fails where there was none
 kill_workers() {

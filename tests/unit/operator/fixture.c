@@ -400,7 +400,15 @@ static int p_remove(struct platform *p, const json_t *node, struct error *err)
 	return 0;
 }
 
-static const struct platform_ops platform_ops = { .machine = p_machine,
+static int p_pools(struct platform *p, const json_t *pools, struct error *err)
+{
+	json_decref(of_platform(p)->told);
+	of_platform(p)->told = json_incref((json_t *)pools);
+	return 0;
+}
+
+static const struct platform_ops platform_ops = { .pools = p_pools,
+						  .machine = p_machine,
 						  .agent_ensure = p_ensure,
 						  .agent_remove = p_remove };
 
@@ -616,6 +624,7 @@ void fixture_free(struct fixture *f)
 	json_decref(f->copies);
 	json_decref(f->data);
 	json_decref(f->agents);
+	json_decref(f->told);
 	json_decref(f->stale_nodes);
 	json_decref(f->stale);
 	strv_done(&f->seen);

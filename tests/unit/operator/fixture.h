@@ -48,6 +48,7 @@ struct fixture {
 	int worker_rc; /* what workers answer */
 	int make_rc; /* what they answer where something is to be made */
 	json_t *agents; /* object: names of nodes whose agent runs */
+	json_t *told; /* how pools are reached, as the platform was last told; NULL: never */
 	bool agents_silent;
 	int interruptible; /* calls of the platform since it was reset that allowed to stop bricks */
 	int64_t pool_bytes; /* capacity of each pool */

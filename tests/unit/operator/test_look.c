@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
+
 #define NODES 12
 
 static void set_devices(struct fixture *f, const char *node, json_t *devices /* stolen */)
@@ -167,6 +169,36 @@ static void rests_between_looks(void **state)
 	fixture_free(f);
 }
 
+/* Machines are told how pools are reached, and which of them take volumes of pods. */
+static void pools_are_told(void **state)
+{
+	struct fixture *f = fixture_online();
+	const json_t *pool;
+
+	look(f);
+	pool = jget(f->told, "gold-1");
+	assert_string_equal(jstr(pool, "driverVolumeType"), "GLUSTERFS");
+	assert_true(str_has_suffix(jstr(pool, "export"), ":/gold-1"));
+	assert_true(str_has_prefix(jstr(pool, "options"), "backup-volfile-servers="));
+	assert_true(jbool(pool, "ephemeral"));
+	/* all of it is promised */
+	add_claim(f, "big", "gold", "10Gi");
+	settle(f);
+	look(f);
+	assert_false(jbool(f->told, "gold-1", "ephemeral"));
+	discard(f, &KIND_PVC, "big");
+	settle(f);
+	look(f);
+	assert_true(jbool(f->told, "gold-1", "ephemeral"));
+	/* it is to go */
+	f->worker_rc = -ENOTCONN;
+	discard(f, &KIND_STORAGEPOOL, "gold-1");
+	look(f);
+	assert_non_null(jget(f->told, "gold-1"));
+	assert_false(jbool(f->told, "gold-1", "ephemeral"));
+	fixture_free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -175,6 +207,7 @@ int main(void)
 		cmocka_unit_test(changes_come_first),
 		cmocka_unit_test(slow_writes_still_end),
 		cmocka_unit_test(rests_between_looks),
+		cmocka_unit_test(pools_are_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What brings volumes to machines, as it is asked of a cluster. */
+#include "api/store.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "pods/csi.h"
@@ -88,6 +89,10 @@ static void driver(void **state)
 			    "1970-01-01T00:00:00Z");
 	assert_true(json_is_false(jget(o, "spec", "attachRequired")));
 	assert_string_equal(jstr(o, "spec", "fsGroupPolicy"), "File");
+	assert_int_equal(json_array_size(jget(o, "spec", "volumeLifecycleModes")), 2);
+	assert_string_equal(jstr(o, "metadata", "labels",
+				 "security.kubernetes.io/csi-ephemeral-volume-profile"),
+			    "restricted");
 }
 
 static void node(void **state)
@@ -105,6 +110,80 @@ static void node(void **state)
 	assert_non_null(mount_at(o, "/dev"));
 	assert_string_equal(jstr(o, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable"),
 			    "10%");
+}
+
+static void node_is_told(void **state)
+{
+	struct csi_settings s = plain;
+	cleanup_json json_t *standard = csi_node(&s), *o = NULL;
+	const json_t *pools = find(jget(pod_of(standard), "volumes"), "name", "pools");
+
+	/* without it the node service runs, too; by a subPath it would never see a change */
+	assert_true(jbool(pools, "configMap", "optional"));
+	assert_string_equal(jstr(pools, "configMap", "name"), CSI_POOLS);
+	assert_null(jget(mount_at(standard, POOLS_DIR), "subPath"));
+	assert_true(has_word(standard, "--pools=" POOLS_DIR));
+	assert_true(has_word(standard, "--kubelet-dir=/var/lib/kubelet"));
+	assert_false(has_word(standard, "--max-volumes"));
+	s.kubelet_dir = "/var/lib/k0s/kubelet";
+	s.max_volumes = 120;
+	o = csi_node(&s);
+	assert_true(has_word(o, "--kubelet-dir=/var/lib/k0s/kubelet"));
+	assert_true(has_word(o, "--max-volumes=120"));
+	assert_null(mount_at(o, "/var/lib/kubelet"));
+	assert_string_equal(jstr(mount_at(o, "/var/lib/k0s/kubelet"), "mountPropagation"),
+			    "Bidirectional");
+}
+
+/* ---- the pools' ConfigMap -------------------------------------------------------------------- */
+
+static json_t *config(struct kube *kube)
+{
+	json_t *o = NULL;
+
+	assert_int_equal(kube_get(kube, &KIND_CONFIGMAP, "default", CSI_POOLS, &o, NULL), 0);
+	return o;
+}
+
+/* Sees to it that it says that of pools. New reference to what is there then. */
+static json_t *told(struct kube *kube, json_t *pools /* stolen */)
+{
+	struct csi_settings s = plain;
+	struct error err = ERROR_INIT;
+
+	s.ns = "default";
+	if (csi_pools_ensure(&s, kube, pools, &err) < 0)
+		fail_msg("%s", err.message);
+	json_decref(pools);
+	return config(kube);
+}
+
+static void pools_follow(void **state)
+{
+	struct store_options options = { .path = ":memory:", .clock = &clock_real };
+	struct store *store = NULL;
+	struct kube *kube;
+	cleanup_json json_t *first = NULL, *same = NULL, *other = NULL, *one = NULL;
+
+	assert_int_equal(store_open(&options, &store, NULL), 0);
+	assert_int_equal(store_bootstrap(store, NULL), 0);
+	kube = store_client(store, "test");
+	first = told(kube,
+		     json_pack("{s:{s:s}, s:{s:s}}", "a", "export", "h:/a", "b", "export", "h:/b"));
+	assert_string_equal(jstr(first, "data", "a"), "{\"export\":\"h:/a\"}");
+	assert_non_null(jstr(first, "data", "b"));
+	same = told(kube,
+		    json_pack("{s:{s:s}, s:{s:s}}", "b", "export", "h:/b", "a", "export", "h:/a"));
+	assert_string_equal(object_version(same), object_version(first));
+	other = told(kube, json_pack("{s:{s:s}}", "a", "export", "i:/a"));
+	assert_string_equal(jstr(other, "data", "a"), "{\"export\":\"i:/a\"}");
+	assert_null(jget(other, "data", "b"));
+	/* somebody has deleted it */
+	assert_int_equal(kube_delete(kube, &KIND_CONFIGMAP, "default", CSI_POOLS, NULL, NULL), 0);
+	one = told(kube, json_pack("{s:{s:s}}", "a", "export", "i:/a"));
+	assert_non_null(jstr(one, "data", "a"));
+	kube_free(kube);
+	store_close(store);
 }
 
 /* The directory that says that there is a container is there before the container is. */
@@ -181,6 +260,8 @@ int main(void)
 		cmocka_unit_test(choice_of_client),
 		cmocka_unit_test(driver),
 		cmocka_unit_test(node),
+		cmocka_unit_test(node_is_told),
+		cmocka_unit_test(pools_follow),
 		cmocka_unit_test(node_knows_the_choice),
 		cmocka_unit_test(client),
 		cmocka_unit_test(client_with_tls),

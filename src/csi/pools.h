@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "csi/node_args.h"
+
+/*
+ * How pools are reached today. A PersistentVolume cannot change, hosts do: so the operator keeps a
+ * directory (a ConfigMap on Kubernetes, mounted into the node service) with a file per pool, of its name:
+ *   {"driverVolumeType": "GLUSTERFS", "export": "HOST:/POOL", "options": "…", "ephemeral": true}
+ * "ephemeral": volumes of pods may be made in it now. All else is what a connection of the driver
+ * has. What is not there, is not readable or is of no directory (dir NULL) is as if it had never been: the volume's
+ * own attributes stand.
+ */
+
+/* 1 and the pool (new reference), or 0. */
+int pool_lookup(const char *dir, const char *pool, json_t **ret);
+/* The names of those that take ephemeral volumes, in order. */
+void pools_ephemeral(const char *dir, struct strv *ret);
+/* {"driverVolumeType", "consumer", "data"} of the whole pool, for hostvol. New reference. */
+json_t *pool_connection(const json_t *pool, const char *id, const char *consumer);
+
+/* A volume's context as its pool is reached today. */
+struct placed {
+	struct map context;
+	bool moved; /* from where the volume is connected already: that is still tried first */
+	json_t *pool;
+	struct map_entry own[2];
+};
+/*
+ * Of a volume whose id is a handle of ours, in a pool that is there under the same name: with the
+ * pool's export and options. Of all others as it was. record: by which it is connected already, or
+ * NULL: its export stays, since the same volume is not connected from two places; with
+ * anew it does not. Borrows context.
+ */
+void placed_context(const char *dir, const char *id, struct map context, const json_t *record,
+		    bool anew, struct placed *ret);
+void placed_done(struct placed *p);
