@@ -192,7 +192,8 @@ static int get_capacity(struct grpc_call *call, const void *request, void *reply
 	if (rc == 0)
 		rc = v->ops->ready(v, err);
 	if (rc == 0)
-		rc = v->ops->capacity(v, wanted.pool, &r->available_capacity, &biggest, err);
+		rc = v->ops->capacity(v, wanted.pool, wanted.kind, &r->available_capacity, &biggest,
+				      err);
 	if (rc < 0)
 		return rc;
 	r->maximum_volume_size = MESSAGE(call, int64_value);

@@ -95,9 +95,9 @@ struct volumes_ops {
 	/* To at least bytes; the size that it has then. limit as in the request. */
 	int (*expand)(struct volumes *v, const struct handle *id, int64_t bytes, int64_t limit,
 		      int64_t *ret_bytes, struct error *err);
-	/* What is left in all pools, or in the one named, and the biggest volume that fits. */
-	int (*capacity)(struct volumes *v, const char *pool, int64_t *ret_left,
-			int64_t *ret_biggest, struct error *err);
+	/* What is left for volumes of that kind in all pools, or in the one named, and the biggest that fits. */
+	int (*capacity)(struct volumes *v, const char *pool, enum volume_kind kind,
+			int64_t *ret_left, int64_t *ret_biggest, struct error *err);
 	/* Begins the copy, and tells how far it is by ready. */
 	int (*snapshot)(struct volumes *v, const char *name, const struct handle *source,
 			struct snapshot_info *ret, struct error *err);

@@ -112,18 +112,23 @@ static bool wants_mode(const json_t *claim, const char *mode)
 	return false;
 }
 
-/* By volumeMode and by what the class says; NULL: a kind that nobody knows. */
-static const enum volume_kind *kind_wanted(const json_t *claim, const json_t *class)
+const enum volume_kind *class_kind(const json_t *class)
 {
 	static const enum volume_kind directory = VOLUME_DIRECTORY, file = VOLUME_FILE,
-				      block = VOLUME_BLOCK, whole = VOLUME_WHOLE;
+				      whole = VOLUME_WHOLE;
 	const char *kind = jstr(class, "parameters", "kind");
 
-	if (streq(jstr(claim, "spec", "volumeMode"), "Block"))
-		return &block;
 	if (!kind || streq(kind, "directory"))
 		return &directory;
 	return streq(kind, "file") ? &file : streq(kind, "whole") ? &whole : NULL;
+}
+
+/* By volumeMode and by what the class says; NULL: a kind that nobody knows. */
+static const enum volume_kind *kind_wanted(const json_t *claim, const json_t *class)
+{
+	static const enum volume_kind block = VOLUME_BLOCK;
+
+	return streq(jstr(claim, "spec", "volumeMode"), "Block") ? &block : class_kind(class);
 }
 
 bool claim_wants_whole(struct reconcile *r, const json_t *claim)
@@ -405,7 +410,7 @@ static int undo(struct work *w)
 
 /* ---- the loop ---------------------------------------------------------------------------------- */
 
-static bool class_is_ours(const struct operator* op, const json_t *class)
+bool class_is_ours(const struct operator* op, const json_t *class)
 {
 	const char *ns = jstr(class, "parameters", "namespace");
 	return streq(jstr(class, "provisioner"), QM_DRIVER) &&

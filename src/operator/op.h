@@ -80,6 +80,9 @@ struct pool_offers {
 };
 void pool_offers(struct reconcile *r, const char *only, struct pool_offers *ret);
 void pool_offers_done(struct pool_offers *o);
+/* What is left for volumes of that kind in all of these pools, and the biggest one that fits. */
+void pool_room(struct reconcile *r, const char *only, enum volume_kind kind, int64_t *ret_left,
+	       int64_t *ret_biggest);
 
 /* ---- volumes (pv.c) --------------------------------------------------------------------------- */
 bool pv_is_ours(const struct operator* op, const json_t *pv);
@@ -107,12 +110,21 @@ json_t *pv_new(const struct operator* op, const json_t *claim, const json_t *cla
 	       const json_t *pool, enum volume_kind kind, int64_t bytes);
 
 /* ---- claims (claim.c) ------------------------------------------------------------------------- */
+/* Whether its claims are ours to provision: of our driver, deployment and namespace. */
+bool class_is_ours(const struct operator* op, const json_t *class);
+/* What volumes of the class are, but for those that are devices; NULL: a kind that nobody knows. */
+const enum volume_kind *class_kind(const json_t *class);
 /* Whether its class, as the cache has it, gives volumes that have a pool for themselves. */
 bool claim_wants_whole(struct reconcile *r, const json_t *claim);
+
+/* ---- room (capacity.c) ------------------------------------------------------------------------ */
+/* What is left has changed: Kubernetes is told soon. */
+void capacity_soon(struct reconcile *r);
 
 /* ---- binding (bind.c) ------------------------------------------------------------------------- */
 /* A volume of the cache that a person made and that fits the claim: new reference, or NULL. */
 json_t *bind_candidate(struct reconcile *r, const json_t *claim);
 
 extern const struct controller SYSTEM_CONTROLLER, CLAIM_CONTROLLER, VOLUME_CONTROLLER,
-	RESIZE_CONTROLLER, SNAPSHOT_CONTROLLER, CONTENT_CONTROLLER, BINDER_CONTROLLER;
+	RESIZE_CONTROLLER, SNAPSHOT_CONTROLLER, CONTENT_CONTROLLER, CAPACITY_CONTROLLER,
+	BINDER_CONTROLLER;

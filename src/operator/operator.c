@@ -20,6 +20,7 @@ const struct controller *const operator_controllers_bound[] = {
 	&RESIZE_CONTROLLER,
 	&SNAPSHOT_CONTROLLER,
 	&CONTENT_CONTROLLER,
+	&CAPACITY_CONTROLLER,
 	NULL,
 };
 

@@ -18,6 +18,7 @@
  *   volume  key of a PersistentVolume: reclaim
  *   resize  key of a PersistentVolumeClaim: growing
  *   snapshot, content  keys of VolumeSnapshots and VolumeSnapshotContents (snapshot.h)
+ *   capacity  key "<namespace>/<deployment>": CSIStorageCapacity, only where there is a scheduler
  *   binder  keys of both: binding and phases, only where op->binder (the embedded API)
  *
  * A loop does nothing while op->leads says no.

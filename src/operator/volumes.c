@@ -185,25 +185,14 @@ static int volumes_list(struct volumes *v, const char *after, size_t max, struct
 	return job_end(&j, rc == -EIDRM ? -EAGAIN : rc, err);
 }
 
-static int volumes_capacity(struct volumes *v, const char *pool, int64_t *ret_left,
-			    int64_t *ret_biggest, struct error *err)
+static int volumes_capacity(struct volumes *v, const char *pool, enum volume_kind kind,
+			    int64_t *ret_left, int64_t *ret_biggest, struct error *err)
 {
-	struct pool_offers offers = { 0 };
-	int64_t sum = 0, biggest = 0;
 	struct job j;
 	int rc = job_begin(v, &j, err);
-	if (rc < 0)
-		return rc;
-	pool_offers(&j.r, pool, &offers);
-	for (size_t i = 0; i < offers.count; i++) {
-		int64_t left = ledger_left(j.op->ledger, &offers.items[i], false);
-		biggest = left > biggest ? left : biggest;
-		sum = left > INT64_MAX - sum ? INT64_MAX : sum + left;
-	}
-	pool_offers_done(&offers);
-	*ret_left = sum;
-	*ret_biggest = biggest;
-	return 0;
+	if (rc == 0)
+		pool_room(&j.r, pool, kind, ret_left, ret_biggest);
+	return rc;
 }
 
 /* ---- growing ----------------------------------------------------------------------------------- */

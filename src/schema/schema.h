@@ -104,8 +104,8 @@ extern const struct kind KIND_STORAGENODE, KIND_STORAGESTATUS, KIND_STORAGEPOOL,
  * functions below knows them, and so the embedded API does not serve them.
  */
 extern const struct kind *const foreign_kinds[];
-extern const struct kind KIND_CRD, KIND_DEPLOYMENT, KIND_DAEMONSET, KIND_PDB, KIND_CSIDRIVER, KIND_SERVICEACCOUNT,
-	KIND_ROLE, KIND_ROLEBINDING, KIND_CLUSTERROLE, KIND_CLUSTERROLEBINDING;
+extern const struct kind KIND_CRD, KIND_DEPLOYMENT, KIND_DAEMONSET, KIND_PDB, KIND_CSIDRIVER,
+	KIND_CSISTORAGECAPACITY, KIND_SERVICEACCOUNT, KIND_ROLE, KIND_ROLEBINDING, KIND_CLUSTERROLE, KIND_CLUSTERROLEBINDING;
 
 /* "coreos.com/v1", "v1" */
 const char *kind_api_version(const struct kind *k, char *buf, size_t size);

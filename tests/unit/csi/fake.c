@@ -187,8 +187,8 @@ static int f_expand(struct volumes *volumes, const struct handle *id, int64_t by
 	return v ? 0 : error_set(err, ENOENT, "no such volume");
 }
 
-static int f_capacity(struct volumes *v, const char *pool, int64_t *ret_left, int64_t *ret_biggest,
-		      struct error *err)
+static int f_capacity(struct volumes *v, const char *pool, enum volume_kind kind, int64_t *ret_left,
+		      int64_t *ret_biggest, struct error *err)
 {
 	*ret_left = pool && !streq(pool, FAKE_POOL) ? 0 : FAKE_BYTES;
 	*ret_biggest = *ret_left / 2;

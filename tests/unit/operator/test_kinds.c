@@ -119,7 +119,7 @@ static void whole_pool_by_csi(void **state)
 	assert_int_equal(v->ops->create(v, &q, &again, NULL), 0);
 	assert_string_equal(info.id, again.id);
 	assert_int_equal(v->ops->create(v, &d, NULL, NULL), -ENOSPC);
-	assert_int_equal(v->ops->capacity(v, NULL, &left, &biggest, NULL), 0);
+	assert_int_equal(v->ops->capacity(v, NULL, VOLUME_DIRECTORY, &left, &biggest, NULL), 0);
 	assert_int_equal(left, 0);
 	assert_int_equal(handle_parse(info.id, &id, NULL), 0);
 	assert_int_equal(v->ops->remove(v, &id, NULL), 0);
