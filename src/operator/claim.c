@@ -53,6 +53,12 @@ static const char *chosen_pool(const json_t *claim)
 	return len && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == len ? name : NULL;
 }
 
+/* Whether it is being made already: then no other pool is chosen, and no other node. */
+static bool has_begun(const struct work *w)
+{
+	return object_has_finalizer(w->claim, QM_FINALIZER_PROVISION);
+}
+
 /* ---- a claim that has to wait ------------------------------------------------------------------ */
 
 /* Says once why the claim stays Pending, on the claim itself and as an Event. */
@@ -271,7 +277,7 @@ static int claim_pool(struct work *w, json_t **ret)
 
 	if (chosen && w->has_source && !streq(chosen, w->source.handle.pool))
 		chosen = NULL;
-	if (chosen && object_has_finalizer(w->claim, QM_FINALIZER_PROVISION)) {
+	if (chosen && has_begun(w)) {
 		rc = op_get_live(w->r, &KIND_STORAGEPOOL, w->op->ns, chosen, ret);
 		if (rc < 0)
 			return rc;
@@ -470,21 +476,41 @@ static bool is_ours(struct work *w)
 	w->class = class ? reader_get(w->r->cache, &KIND_STORAGECLASS, NULL, class) : NULL;
 	if (w->class)
 		return class_is_ours(w->op, w->class);
-	if (!chosen || !object_has_finalizer(w->claim, QM_FINALIZER_PROVISION))
+	if (!chosen || !has_begun(w))
 		return false;
 	cleanup_json json_t *pool = reader_get(w->r->cache, &KIND_STORAGEPOOL, w->op->ns, chosen);
 	return pool && pool_is_ours(w->op, pool);
 }
 
-/* Whether somebody else is to act first: Kubernetes decides that a new volume is needed, our binder looks for one. */
+/* Whether somebody else is to act first: Kubernetes decides that a new volume is needed and where, our binder looks for one. */
 static bool others_turn(struct work *w)
 {
 	if (!w->op->binder)
-		return !streq(
-			object_annotation(w->claim, "volume.kubernetes.io/storage-provisioner"),
-			QM_DRIVER);
+		return !streq(object_annotation(w->claim,
+						"volume.kubernetes.io/storage-provisioner"),
+			      QM_DRIVER) ||
+		       (!has_begun(w) && claim_lacks_node(w->claim, w->class));
 	cleanup_json json_t *there = bind_candidate(w->r, w->claim);
 	return there != NULL;
+}
+
+/*
+ * A node that is gone, or that the class does not allow: without its name the scheduler chooses again, and
+ * until then it is its turn (1).
+ */
+static int check_node(struct work *w)
+{
+	cleanup_free char *why = NULL;
+	int rc = has_begun(w) ? 0 : claim_check_node(w->r, w->claim, w->class, &why);
+
+	if (rc <= 0)
+		return rc;
+	say(w, true, "ProvisioningFailed", why);
+	rc = op_patch(w->r, &KIND_PVC, w->claim, NULL,
+		      json_pack("{s:{s:{s:n}}}", "metadata", "annotations",
+				ANNOTATION_SELECTED_NODE),
+		      NULL);
+	return rc < 0 && rc != -ENOENT ? rc : 1;
 }
 
 /* What it is to begin with: 0, or 1 where it has to wait for that. */
@@ -515,7 +541,9 @@ static int provision(struct work *w)
 		w->r->again_ms = OTHERS_AGAIN_MS;
 		return 0;
 	}
-	int rc = claim_source(w);
+	int rc = check_node(w);
+	if (rc == 0)
+		rc = claim_source(w);
 	if (rc == 0)
 		rc = claim_pool(w, &pool);
 	if (rc != 0)

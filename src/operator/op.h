@@ -117,6 +117,16 @@ const enum volume_kind *class_kind(const json_t *class);
 /* Whether its class, as the cache has it, gives volumes that have a pool for themselves. */
 bool claim_wants_whole(struct reconcile *r, const json_t *claim);
 
+/* ---- nodes (topology.c) ----------------------------------------------------------------------- */
+/* Claim: where the first pod that needs it is to run; set by the scheduler. */
+#define ANNOTATION_SELECTED_NODE "volume.kubernetes.io/selected-node"
+/* The nodeAffinity of a volume of the class; NULL: every node will do. New reference. */
+json_t *class_affinity(const json_t *class);
+/* Whether the claim waits until the scheduler has chosen a node. */
+bool claim_lacks_node(const json_t *claim, const json_t *class);
+/* 1: the node that was chosen is gone or not allowed, and why (caller frees). */
+int claim_check_node(struct reconcile *r, const json_t *claim, const json_t *class, char **ret_why);
+
 /* ---- room (capacity.c) ------------------------------------------------------------------------ */
 /* What is left has changed: Kubernetes is told soon. */
 void capacity_soon(struct reconcile *r);

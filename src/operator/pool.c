@@ -117,8 +117,8 @@ void pool_room(struct reconcile *r, const char *only, enum volume_kind kind, int
 
 	pool_offers(r, only, &offers);
 	for (size_t i = 0; i < offers.count; i++) {
-		int64_t left = ledger_left(op_of(r)->ledger, &offers.items[i],
-					   kind == VOLUME_WHOLE);
+		int64_t left =
+			ledger_left(op_of(r)->ledger, &offers.items[i], kind == VOLUME_WHOLE);
 		biggest = left > biggest ? left : biggest;
 		sum = left > INT64_MAX - sum ? INT64_MAX : sum + left;
 	}

@@ -141,6 +141,9 @@ json_t *pv_new(const struct operator* op, const json_t *claim, const json_t *cla
 		"volumeAttributes", pv_connection(kind, name, pool));
 	if (json_array_size(jget(class, "mountOptions")))
 		json_object_set(spec, "mountOptions", jget(class, "mountOptions"));
+	json_t *affinity = class_affinity(class);
+	if (affinity)
+		json_object_set_new(spec, "nodeAffinity", affinity);
 	return json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind", "PersistentVolume",
 			 "metadata", pv_metadata(op, name, class, pool), "spec", spec);
 }

@@ -46,16 +46,6 @@ static void assert_room(struct fixture *f, const char *class, const char *left, 
 	assert_string_equal(jstr(o, "maximumVolumeSize"), biggest);
 }
 
-static void add_class(struct fixture *f, const char *name, json_t *parameters)
-{
-	cleanup_json json_t *class =
-		json_pack("{s:s, s:s, s:{s:s}, s:s, s:o}", "apiVersion", "storage.k8s.io/v1",
-			  "kind", "StorageClass", "metadata", "name", name, "provisioner",
-			  QM_DRIVER, "parameters", parameters);
-
-	assert_int_equal(kube_create(f->api, &KIND_STORAGECLASS, class, NULL, NULL), 0);
-}
-
 static void says_what_is_left(void **state)
 {
 	struct fixture *f = fixture_new();
@@ -106,12 +96,11 @@ static void class_by_class(void **state)
 {
 	struct fixture *f = fixture_online();
 
-	add_class(f, "alone", json_pack("{s:s, s:s}", "deployment", "gold", "kind", "whole"));
-	add_class(f, "odd", json_pack("{s:s, s:s}", "deployment", "gold", "kind", "cube"));
-	add_class(f, "silver", json_pack("{s:s}", "deployment", "silver"));
-	add_class(f, "other",
-		  json_pack("{s:s, s:s}", "deployment", "gold", "namespace", "elsewhere"));
-	add_class(f, "iscsi", json_pack("{s:s}", "driverVolumeType", "ISCSI"));
+	add_storage_class(f, "alone", json_pack("{s:s}", "kind", "whole"), NULL);
+	add_storage_class(f, "odd", json_pack("{s:s}", "kind", "cube"), NULL);
+	add_storage_class(f, "silver", json_pack("{s:s}", "deployment", "silver"), NULL);
+	add_storage_class(f, "other", json_pack("{s:s}", "namespace", "elsewhere"), NULL);
+	add_storage_class(f, "iscsi", json_pack("{s:s}", "driverVolumeType", "ISCSI"), NULL);
 	add_claim(f, "c1", "gold", "1Gi");
 	settle(f);
 	tell(f);
