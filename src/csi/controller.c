@@ -50,6 +50,7 @@ static const Csi__V1__ControllerServiceCapability__RPC__Type capabilities[] = {
 	CAN(CREATE_DELETE_SNAPSHOT), CAN(LIST_SNAPSHOTS),    CAN(CLONE_VOLUME),
 	CAN(EXPAND_VOLUME),	     CAN(GET_VOLUME),	     CAN(SINGLE_NODE_MULTI_WRITER),
 	CAN(GET_SNAPSHOT),	     CAN(GET_VOLUME_HEALTH), CAN(LIST_VOLUME_HEALTH),
+	CAN(MODIFY_VOLUME),
 };
 
 static int get_capabilities(struct grpc_call *call, const void *request, void *reply,
@@ -244,6 +245,7 @@ static const struct grpc_method methods[] = {
 	{ "ListSnapshots", controller_list_snapshots },
 	{ "GetSnapshot", controller_get_snapshot },
 	{ "ControllerExpandVolume", controller_expand_volume },
+	{ "ControllerModifyVolume", controller_modify_volume },
 	{ "ControllerGetVolume", get_volume },
 	{ "ControllerGetVolumeHealth", get_health },
 	{ "ControllerListVolumeHealth", controller_list_health },

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/mem.h"
 #include "base/quantity.h"
+#include "operator/attributes.h"
 #include "operator/ledger.h"
 #include "operator/op.h"
 #include "operator/source.h"
@@ -28,6 +29,7 @@ struct work {
 	enum volume_kind kind;
 	struct source source; /* with has_source */
 	bool has_source;
+	struct attributes attributes; /* that the claim names */
 };
 
 static void work_done(struct work *w)
@@ -36,6 +38,7 @@ static void work_done(struct work *w)
 	json_decref(w->class);
 	free(w->volume);
 	source_done(&w->source);
+	attributes_done(&w->attributes);
 }
 
 static void say(struct work *w, bool warning, const char *reason, const char *message)
@@ -304,6 +307,7 @@ static int create_pv(struct work *w, const json_t *pool)
 	cleanup_json json_t *pv = pv_new(w->op, w->claim, w->class, pool, w->kind,
 					 bytes_in(w, pool)),
 			    *made = NULL;
+	attributes_apply(&w->attributes, pv, false);
 	int rc = kube_create(w->r->kube, &KIND_PV, pv, &made, &w->r->error);
 	if (rc == -EEXIST)
 		rc = kube_get(w->r->kube, &KIND_PV, NULL, w->volume, &made, &w->r->error);
@@ -513,6 +517,18 @@ static int check_node(struct work *w)
 	return rc < 0 && rc != -ENOENT ? rc : 1;
 }
 
+/* What the claim's VolumeAttributesClass says: 0, or 1 where it has to wait for another. */
+static int claim_attributes(struct work *w)
+{
+	const char *name = jstr(w->claim, "spec", "volumeAttributesClassName");
+	int rc = attributes_find(w->r, name, &w->attributes);
+
+	if (rc <= 0)
+		return rc;
+	rc = keep_waiting(w, w->attributes.why, OTHERS_AGAIN_MS);
+	return rc < 0 ? rc : 1;
+}
+
 /* What it is to begin with: 0, or 1 where it has to wait for that. */
 static int claim_source(struct work *w)
 {
@@ -542,6 +558,8 @@ static int provision(struct work *w)
 		return 0;
 	}
 	int rc = check_node(w);
+	if (rc == 0)
+		rc = claim_attributes(w);
 	if (rc == 0)
 		rc = claim_source(w);
 	if (rc == 0)

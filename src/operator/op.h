@@ -88,6 +88,10 @@ void pool_room(struct reconcile *r, const char *only, enum volume_kind kind, int
 bool pv_is_ours(const struct operator* op, const json_t *pv);
 /* Whether its handle is the one that a volume of that name and pool has; if not, nothing of it is touched. */
 bool pv_makes_sense(const json_t *pv);
+/* Whether claim and volume name each other: nobody changes another's volume by naming it. */
+bool pv_belongs_to(const struct operator* op, const json_t *pv, const json_t *claim);
+/* Whether its data is archived when it is removed. */
+bool pv_archives(const json_t *pv);
 /* Whether its claimRef names one claim, by uid. */
 bool pv_is_taken(const json_t *pv);
 /* "pvc-<uid>" of the claim; caller frees. */
@@ -117,6 +121,16 @@ const enum volume_kind *class_kind(const json_t *class);
 /* Whether its class, as the cache has it, gives volumes that have a pool for themselves. */
 bool claim_wants_whole(struct reconcile *r, const json_t *claim);
 
+/* ---- what a claim says (claim_status.c) -------------------------------------------------------- */
+/* A condition that is true; message may be NULL. New reference. */
+json_t *claim_condition(struct reconcile *r, const char *type, const char *message);
+/* The claim's conditions without those of these types (ended by NULL), and with more (stolen, or NULL). New reference. */
+json_t *claim_conditions(const json_t *claim, const char *const *without, json_t *more);
+/* The message of the claim's condition of that type ("": it has none); NULL: there is no such condition. */
+const char *claim_said(const json_t *claim, const char *type);
+/* Patches the claim's status (stolen) and takes the claim as it is then. */
+int claim_tell(struct reconcile *r, json_t **claim, json_t *status);
+
 /* ---- nodes (topology.c) ----------------------------------------------------------------------- */
 /* Claim: where the first pod that needs it is to run; set by the scheduler. */
 #define ANNOTATION_SELECTED_NODE "volume.kubernetes.io/selected-node"
@@ -136,5 +150,5 @@ void capacity_soon(struct reconcile *r);
 json_t *bind_candidate(struct reconcile *r, const json_t *claim);
 
 extern const struct controller SYSTEM_CONTROLLER, CLAIM_CONTROLLER, VOLUME_CONTROLLER,
-	RESIZE_CONTROLLER, SNAPSHOT_CONTROLLER, CONTENT_CONTROLLER, CAPACITY_CONTROLLER,
-	BINDER_CONTROLLER;
+	RESIZE_CONTROLLER, SNAPSHOT_CONTROLLER, CONTENT_CONTROLLER, MODIFY_CONTROLLER,
+	CAPACITY_CONTROLLER, BINDER_CONTROLLER;

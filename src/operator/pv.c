@@ -40,6 +40,17 @@ bool pv_is_device(const json_t *pv)
 	return kind == VOLUME_FILE || kind == VOLUME_BLOCK;
 }
 
+bool pv_archives(const json_t *pv)
+{
+	return streq(object_annotation(pv, QM_ANNOTATION_RECLAIM), "archive");
+}
+
+bool pv_belongs_to(const struct operator* op, const json_t *pv, const json_t *claim)
+{
+	return pv_is_ours(op, pv) && pv_makes_sense(pv) &&
+	       streq(jstr(pv, "spec", "claimRef", "uid"), object_uid(claim));
+}
+
 bool pv_is_taken(const json_t *pv)
 {
 	const char *uid = jstr(pv, "spec", "claimRef", "uid");

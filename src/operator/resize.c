@@ -48,67 +48,28 @@ static int put_off(struct work *w, const char *message)
 
 /* ---- what the claim says ------------------------------------------------------------------------ */
 
-static json_t *condition(struct work *w, const char *type, const char *message)
+static const char *const own_conditions[] = { "Resizing", "FileSystemResizePending", NULL };
+
+static json_t *conditions_with(struct work *w, const char *type, const char *message)
 {
-	char now[TIME_TEXT_MAX];
-
-	time_text(clock_wall_ms(w->r->clock), now);
-	return json_pack("{s:s, s:s, s:n, s:s, s:s*}", "type", type, "status", "True",
-			 "lastProbeTime", "lastTransitionTime", now, "message", message);
-}
-
-/* The claim's conditions without those of a resize, and with `more` (stolen, or NULL). */
-static json_t *conditions_with(const json_t *claim, json_t *more)
-{
-	json_t *all = json_array(), *c;
-	size_t i;
-
-	json_array_foreach (jget(claim, "status", "conditions"), i, c)
-		if (!streq(jstr(c, "type"), "Resizing") &&
-		    !streq(jstr(c, "type"), "FileSystemResizePending"))
-			json_array_append(all, c);
-	if (more)
-		json_array_append_new(all, more);
-	return all;
-}
-
-static int tell(struct work *w, json_t *status)
-{
-	json_t *claim = NULL;
-	int rc = op_patch(w->r, &KIND_PVC, w->claim, "status", json_pack("{s:o}", "status", status),
-			  &claim);
-
-	if (rc == 0) {
-		json_decref(w->claim);
-		w->claim = claim;
-	}
-	return rc;
-}
-
-static bool has_condition(const json_t *claim, const char *type)
-{
-	size_t i;
-	json_t *c;
-
-	json_array_foreach (jget(claim, "status", "conditions"), i, c)
-		if (streq(jstr(c, "type"), type))
-			return true;
-	return false;
+	return claim_conditions(w->claim, own_conditions,
+				type ? claim_condition(w->r, type, message) : NULL);
 }
 
 static int tell_begun(struct work *w)
 {
 	char size[QUANTITY_TEXT_MAX];
 
-	if (has_condition(w->claim, "Resizing"))
+	if (claim_said(w->claim, "Resizing"))
 		return 0;
 	event_record(w->r->kube, &KIND_PVC, w->claim, "quartermaster", false, "Resizing",
 		     "volume %s is being made larger", object_name(w->pv));
-	return tell(w, json_pack("{s:o, s:{s:s}, s:{s:s}}", "conditions",
-				 conditions_with(w->claim, condition(w, "Resizing", NULL)),
-				 "allocatedResources", "storage", quantity_text(w->wanted, size),
-				 "allocatedResourceStatuses", "storage",
-				 "ControllerResizeInProgress"));
+	return claim_tell(w->r, &w->claim,
+			  json_pack("{s:o, s:{s:s}, s:{s:s}}", "conditions",
+				    conditions_with(w, "Resizing", NULL), "allocatedResources",
+				    "storage", quantity_text(w->wanted, size),
+				    "allocatedResourceStatuses", "storage",
+				    "ControllerResizeInProgress"));
 }
 
 /* A directory is larger at once; in a file or a device the node that uses it has to follow. */
@@ -119,22 +80,22 @@ static int tell_done(struct work *w)
 	char size[QUANTITY_TEXT_MAX];
 	bool by_node = pv_is_device(w->pv) && !w->op->binder;
 
-	if (by_node && has_condition(w->claim, "FileSystemResizePending"))
+	if (by_node && claim_said(w->claim, "FileSystemResizePending"))
 		return 0;
 	event_record(w->r->kube, &KIND_PVC, w->claim, "quartermaster", false,
 		     by_node ? "FileSystemResizeRequired" : "VolumeResizeSuccessful", "%s",
 		     by_node ? pending : "the volume is larger now");
 	if (by_node)
-		return tell(
-			w,
-			json_pack("{s:o, s:{s:s}}", "conditions",
-				  conditions_with(w->claim,
-						  condition(w, "FileSystemResizePending", pending)),
-				  "allocatedResourceStatuses", "storage", "NodeResizePending"));
-	return tell(w, json_pack("{s:o, s:{s:s}, s:{s:s}, s:n}", "conditions",
-				 conditions_with(w->claim, NULL), "capacity", "storage",
-				 quantity_text(pv_bytes(w->pv), size), "allocatedResources",
-				 "storage", size, "allocatedResourceStatuses"));
+		return claim_tell(w->r, &w->claim,
+				  json_pack("{s:o, s:{s:s}}", "conditions",
+					    conditions_with(w, "FileSystemResizePending", pending),
+					    "allocatedResourceStatuses", "storage",
+					    "NodeResizePending"));
+	return claim_tell(w->r, &w->claim,
+			  json_pack("{s:o, s:{s:s}, s:{s:s}, s:n}", "conditions",
+				    conditions_with(w, NULL, NULL), "capacity", "storage",
+				    quantity_text(pv_bytes(w->pv), size), "allocatedResources",
+				    "storage", size, "allocatedResourceStatuses"));
 }
 
 /* ---- growing ------------------------------------------------------------------------------------ */
@@ -202,14 +163,6 @@ static int grow(struct work *w)
 	return 0;
 }
 
-/* The claim and its volume must name each other: nobody grows another's volume by naming it. */
-static bool belong_together(struct work *w)
-{
-	return pv_is_ours(w->op, w->pv) && pv_makes_sense(w->pv) &&
-	       handle_parse(jstr(w->pv, "spec", "csi", "volumeHandle"), &w->handle, NULL) == 0 &&
-	       streq(jstr(w->pv, "spec", "claimRef", "uid"), object_uid(w->claim));
-}
-
 static int work_on(struct work *w, const char *ns, const char *name)
 {
 	int64_t epoch;
@@ -218,11 +171,12 @@ static int work_on(struct work *w, const char *ns, const char *name)
 	if (rc != 0 || !wants_more(w->claim))
 		return rc < 0 ? rc : 0;
 	rc = op_get_live(w->r, &KIND_PV, NULL, jstr(w->claim, "spec", "volumeName"), &w->pv);
-	if (rc != 0 || !belong_together(w) || !op_leads(w->r, &epoch))
+	if (rc != 0 || !pv_belongs_to(w->op, w->pv, w->claim) || !op_leads(w->r, &epoch))
 		return rc < 0 ? rc : 0;
 	rc = ledger_load(w->op->ledger, w->r, epoch);
 	if (rc != 0)
 		return rc < 0 ? rc : 0;
+	handle_parse(jstr(w->pv, "spec", "csi", "volumeHandle"), &w->handle, NULL);
 	w->wanted = claim_bytes(w->claim);
 	if (pv_bytes(w->pv) < w->wanted) {
 		rc = grow(w);

@@ -197,7 +197,7 @@ static int volumes_capacity(struct volumes *v, const char *pool, enum volume_kin
 
 /* ---- growing ----------------------------------------------------------------------------------- */
 
-static int may_grow(struct job *j, const json_t *pv)
+int record_may_change(struct job *j, const json_t *pv)
 {
 	if (record_goes(pv) || !record_is_made(pv))
 		return error_set(&j->r.error, EINPROGRESS, "the volume %s is %s", object_name(pv),
@@ -261,7 +261,7 @@ static int expand_once(struct job *j, const struct handle *id, int64_t bytes, in
 	int64_t size = 0;
 	int rc = job_volume(j, id, &pv);
 	if (rc == 0)
-		rc = may_grow(j, pv);
+		rc = record_may_change(j, pv);
 	if (rc == 0 && limit && pv_bytes(pv) > limit)
 		rc = error_set(&j->r.error, ERANGE,
 			       "the volume %s has %lld bytes already, and does not get smaller",
@@ -302,6 +302,7 @@ static const struct volumes_ops operations = {
 	.snapshot_remove = volumes_snapshot_remove,
 	.snapshots = volumes_snapshots,
 	.snapshot_find = volumes_snapshot_find,
+	.modify = volumes_modify,
 };
 
 struct volumes *operator_volumes_new(const struct reconcile *r)

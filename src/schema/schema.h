@@ -89,15 +89,15 @@ struct kind {
 };
 
 /*
- * All kinds, ended by NULL: StorageNode, StorageStatus, StoragePool (coreos.com/v1); StorageClass
- * (storage.k8s.io/v1); PersistentVolumeClaim, PersistentVolume, Event, Namespace, ConfigMap,
+ * All kinds, ended by NULL: StorageNode, StorageStatus, StoragePool (coreos.com/v1); StorageClass,
+ * VolumeAttributesClass (storage.k8s.io/v1); PersistentVolumeClaim, PersistentVolume, Event, Namespace, ConfigMap,
  * Secret, Node, Pod (v1; Pod so that kubectl describe of a claim can list none); Lease (coordination.k8s.io/v1);
  * VolumeSnapshot, VolumeSnapshotContent, VolumeSnapshotClass (snapshot.storage.k8s.io/v1).
  */
 extern const struct kind *const kinds[];
 extern const struct kind KIND_STORAGENODE, KIND_STORAGESTATUS, KIND_STORAGEPOOL, KIND_STORAGECLASS, KIND_PVC,
 	KIND_PV, KIND_EVENT, KIND_NAMESPACE, KIND_CONFIGMAP, KIND_SECRET, KIND_NODE, KIND_POD, KIND_LEASE,
-	KIND_VOLUMESNAPSHOT, KIND_VOLUMESNAPSHOTCONTENT, KIND_VOLUMESNAPSHOTCLASS;
+	KIND_VOLUMESNAPSHOT, KIND_VOLUMESNAPSHOTCONTENT, KIND_VOLUMESNAPSHOTCLASS, KIND_VOLUMEATTRIBUTESCLASS;
 
 /*
  * Kinds that only a cluster has, ended by NULL: for the client, and for that alone. None of the

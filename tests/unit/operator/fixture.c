@@ -545,6 +545,7 @@ void settle(struct fixture *f)
 		reconcile_all(f, &CLAIM_CONTROLLER, &KIND_PVC);
 		reconcile_all(f, &BINDER_CONTROLLER, &KIND_PVC);
 		reconcile_all(f, &RESIZE_CONTROLLER, &KIND_PVC);
+		reconcile_all(f, &MODIFY_CONTROLLER, &KIND_PVC);
 		reconcile_all(f, &SNAPSHOT_CONTROLLER, &KIND_VOLUMESNAPSHOT);
 		reconcile_all(f, &CONTENT_CONTROLLER, &KIND_VOLUMESNAPSHOTCONTENT);
 		reconcile_all(f, &BINDER_CONTROLLER, &KIND_PV);
