@@ -30,6 +30,7 @@ struct work {
 	struct source source; /* with has_source */
 	bool has_source;
 	struct attributes attributes; /* that the claim names */
+	json_t *secrets; /* that the class names, as class_secrets gives them */
 };
 
 static void work_done(struct work *w)
@@ -39,6 +40,7 @@ static void work_done(struct work *w)
 	free(w->volume);
 	source_done(&w->source);
 	attributes_done(&w->attributes);
+	json_decref(w->secrets);
 }
 
 static void say(struct work *w, bool warning, const char *reason, const char *message)
@@ -308,6 +310,7 @@ static int create_pv(struct work *w, const json_t *pool)
 					 bytes_in(w, pool)),
 			    *made = NULL;
 	attributes_apply(&w->attributes, pv, false);
+	json_object_update_recursive(pv, w->secrets);
 	int rc = kube_create(w->r->kube, &KIND_PV, pv, &made, &w->r->error);
 	if (rc == -EEXIST)
 		rc = kube_get(w->r->kube, &KIND_PV, NULL, w->volume, &made, &w->r->error);
@@ -529,6 +532,18 @@ static int claim_attributes(struct work *w)
 	return rc < 0 ? rc : 1;
 }
 
+/* Likewise what its class says of secrets. */
+static int claim_secrets(struct work *w)
+{
+	struct error why = ERROR_INIT;
+	int rc = class_secrets(w->class, w->claim, w->volume, &w->secrets, &why);
+
+	if (rc == 0)
+		return 0;
+	rc = keep_waiting(w, why.message, WAIT_AGAIN_MS);
+	return rc < 0 ? rc : 1;
+}
+
 /* What it is to begin with: 0, or 1 where it has to wait for that. */
 static int claim_source(struct work *w)
 {
@@ -560,6 +575,8 @@ static int provision(struct work *w)
 	int rc = check_node(w);
 	if (rc == 0)
 		rc = claim_attributes(w);
+	if (rc == 0)
+		rc = claim_secrets(w);
 	if (rc == 0)
 		rc = claim_source(w);
 	if (rc == 0)

@@ -121,6 +121,14 @@ const enum volume_kind *class_kind(const json_t *class);
 /* Whether its class, as the cache has it, gives volumes that have a pool for themselves. */
 bool claim_wants_whole(struct reconcile *r, const json_t *claim);
 
+/* ---- secrets (secrets.c) ----------------------------------------------------------------------- */
+/*
+ * What the class's parameters csi.storage.k8s.io/…-secret-name and -namespace put into the volume of that
+ * name: a PersistentVolume with that and nothing else, to be merged. New reference. -EINVAL: they cannot be used.
+ */
+int class_secrets(const json_t *class, const json_t *claim, const char *volume, json_t **ret,
+		  struct error *err);
+
 /* ---- what a claim says (claim_status.c) -------------------------------------------------------- */
 /* A condition that is true; message may be NULL. New reference. */
 json_t *claim_condition(struct reconcile *r, const char *type, const char *message);

@@ -14,6 +14,8 @@
  * Conditions, reasons and allocatedResources are those that people know from external-resizer.
  */
 #define ROOM_AGAIN_MS 30000
+#define UNDER_WAY "ControllerResizeInProgress"
+#define INFEASIBLE "ControllerResizeInfeasible"
 
 struct work {
 	struct reconcile *r;
@@ -23,12 +25,33 @@ struct work {
 	int64_t wanted;
 };
 
-static int64_t claim_has(const json_t *claim)
+static int64_t bytes_of(const char *text)
 {
 	int64_t bytes = 0;
-	const char *text = jstr(claim, "status", "capacity", "storage");
 
 	return text && quantity_parse(text, &bytes, NULL) == 0 ? bytes : 0;
+}
+
+static int64_t claim_has(const json_t *claim)
+{
+	return bytes_of(jstr(claim, "status", "capacity", "storage"));
+}
+
+static int64_t claim_promised(const json_t *claim)
+{
+	return bytes_of(jstr(claim, "status", "allocatedResources", "storage"));
+}
+
+/*
+ * What it is to have. Who asked for more first, and for less when that took too long, gets what was begun: it may
+ * have taken effect, and nothing shrinks.
+ */
+static int64_t size_wanted(const json_t *claim)
+{
+	int64_t asked = claim_bytes(claim), begun = claim_promised(claim);
+	const char *state = jstr(claim, "status", "allocatedResourceStatuses", "storage");
+
+	return streq(state, UNDER_WAY) && begun > asked ? begun : asked;
 }
 
 static bool wants_more(const json_t *claim)
@@ -37,18 +60,10 @@ static bool wants_more(const json_t *claim)
 	       claim_bytes(claim) > claim_has(claim) && !object_deleting(claim);
 }
 
-/* What a failed attempt left to say; the key comes again. */
-static int put_off(struct work *w, const char *message)
-{
-	event_record(w->r->kube, &KIND_PVC, w->claim, "quartermaster", true, "VolumeResizeFailed",
-		     "%s", message);
-	w->r->again_ms = ROOM_AGAIN_MS;
-	return 0;
-}
-
 /* ---- what the claim says ------------------------------------------------------------------------ */
 
-static const char *const own_conditions[] = { "Resizing", "FileSystemResizePending", NULL };
+#define FAILED "ControllerResizeError"
+static const char *const own_conditions[] = { "Resizing", "FileSystemResizePending", FAILED, NULL };
 
 static json_t *conditions_with(struct work *w, const char *type, const char *message)
 {
@@ -56,20 +71,46 @@ static json_t *conditions_with(struct work *w, const char *type, const char *mes
 				type ? claim_condition(w->r, type, message) : NULL);
 }
 
-static int tell_begun(struct work *w)
+/* What is promised to the claim, and how far that is; it may be said already. */
+static bool says(const struct work *w, const char *state)
+{
+	return streq(jstr(w->claim, "status", "allocatedResourceStatuses", "storage"), state) &&
+	       claim_promised(w->claim) == w->wanted;
+}
+
+static int tell(struct work *w, const char *state, json_t *conditions)
 {
 	char size[QUANTITY_TEXT_MAX];
 
-	if (claim_said(w->claim, "Resizing"))
+	return claim_tell(w->r, &w->claim,
+			  json_pack("{s:o, s:{s:s}, s:{s:s}}", "conditions", conditions,
+				    "allocatedResources", "storage", quantity_text(w->wanted, size),
+				    "allocatedResourceStatuses", "storage", state));
+}
+
+static void say_failed(struct work *w, const char *message)
+{
+	event_record(w->r->kube, &KIND_PVC, w->claim, "quartermaster", true, "VolumeResizeFailed",
+		     "%s", message);
+}
+
+/* Nothing was begun: who asks for less now gets that. The key comes again. */
+static int put_off(struct work *w, const char *message)
+{
+	w->r->again_ms = ROOM_AGAIN_MS;
+	say_failed(w, message);
+	if (says(w, INFEASIBLE) && streq(claim_said(w->claim, FAILED), message))
+		return 0;
+	return tell(w, INFEASIBLE, conditions_with(w, FAILED, message));
+}
+
+static int tell_begun(struct work *w)
+{
+	if (says(w, UNDER_WAY))
 		return 0;
 	event_record(w->r->kube, &KIND_PVC, w->claim, "quartermaster", false, "Resizing",
 		     "volume %s is being made larger", object_name(w->pv));
-	return claim_tell(w->r, &w->claim,
-			  json_pack("{s:o, s:{s:s}, s:{s:s}}", "conditions",
-				    conditions_with(w, "Resizing", NULL), "allocatedResources",
-				    "storage", quantity_text(w->wanted, size),
-				    "allocatedResourceStatuses", "storage",
-				    "ControllerResizeInProgress"));
+	return tell(w, UNDER_WAY, conditions_with(w, "Resizing", NULL));
 }
 
 /* A directory is larger at once; in a file or a device the node that uses it has to follow. */
@@ -133,8 +174,11 @@ static int grow(struct work *w)
 	int rc = op_get_live(w->r, &KIND_STORAGEPOOL, w->op->ns, w->handle.pool, &pool);
 
 	if (rc != 0 || !pool_is_ours(w->op, pool)) {
-		rc = rc < 0 ? rc : put_off(w, "the volume's pool is gone");
-		return rc < 0 ? rc : 1;
+		if (rc < 0)
+			return rc;
+		say_failed(w, "the volume's pool is gone");
+		w->r->again_ms = ROOM_AGAIN_MS;
+		return 1;
 	}
 	rc = promise(w, pool);
 	if (rc != 0)
@@ -146,9 +190,10 @@ static int grow(struct work *w)
 	rc = w->op->workers->ops->resize(w->op->workers, &access.pool, &volume, w->wanted,
 					 &w->r->error);
 	if (rc < 0) {
-		event_record(w->r->kube, &KIND_PVC, w->claim, "quartermaster", true,
-			     "VolumeResizeFailed", "pool %s: %s; trying again", object_name(pool),
-			     error_text(&w->r->error, rc));
+		cleanup_free char *message =
+			xasprintf("pool %s: %s; trying again", object_name(pool),
+				  error_text(&w->r->error, rc));
+		say_failed(w, message);
 		return rc;
 	}
 	rc = op_patch(w->r, &KIND_PV, w->pv, NULL,
@@ -177,7 +222,7 @@ static int work_on(struct work *w, const char *ns, const char *name)
 	if (rc != 0)
 		return rc < 0 ? rc : 0;
 	handle_parse(jstr(w->pv, "spec", "csi", "volumeHandle"), &w->handle, NULL);
-	w->wanted = claim_bytes(w->claim);
+	w->wanted = size_wanted(w->claim);
 	if (pv_bytes(w->pv) < w->wanted) {
 		rc = grow(w);
 		if (rc != 0)

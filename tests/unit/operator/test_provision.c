@@ -145,13 +145,108 @@ static void one_machine(void **state)
 	fixture_free(f);
 }
 
+/* ---- secrets ----------------------------------------------------------------------------------- */
+
+#define CSI "csi.storage.k8s.io/"
+
+static void assert_ref(const json_t *pv, const char *reference, const char *ns, const char *name)
+{
+	assert_string_equal(jstr(pv, "spec", "csi", reference, "namespace"), ns);
+	assert_string_equal(jstr(pv, "spec", "csi", reference, "name"), name);
+}
+
+static void secrets_of_a_class(void **state)
+{
+	struct fixture *f = fixture_online();
+
+	add_storage_class(
+		f, "s",
+		json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}",
+			  CSI "provisioner-secret-name", "admin",
+			  CSI "provisioner-secret-namespace", "kube-system",
+			  CSI "node-stage-secret-name", "${pvc.name}-${pvc.namespace}.key",
+			  CSI "node-stage-secret-namespace", "${pvc.namespace}",
+			  CSI "node-publish-secret-name", "${pvc.annotations['team/a.b']}",
+			  CSI "node-publish-secret-namespace", "x-${pvc.namespace}",
+			  CSI "controller-expand-secret-name", "${pv.name}",
+			  CSI "controller-expand-secret-namespace", "ns",
+			  CSI "node-expand-secret-name", "plain",
+			  CSI "node-expand-secret-namespace", "${pv.name}"),
+		NULL);
+	add_claim(f, "c1", "s", "1Gi");
+	settle(f);
+	assert_true(waits(f, "c1", "team/a.b")); /* it has no such annotation yet */
+	assert_true(said(f, "ProvisioningFailed", "node-publish-secret-name"));
+	assert_int_equal(json_object_size(jget(f->volumes, "gold-1")), 0);
+	annotate(f, "c1", "team/a.b", "ours");
+	settle(f);
+	cleanup_json json_t *pv = get_pv_of(f, "c1");
+	assert_ref(pv, "nodeStageSecretRef", "default", "c1-default.key");
+	assert_ref(pv, "nodePublishSecretRef", "x-default", "ours");
+	assert_ref(pv, "controllerExpandSecretRef", "ns", object_name(pv));
+	assert_ref(pv, "nodeExpandSecretRef", object_name(pv), "plain");
+	assert_null(jget(pv, "spec", "csi", "controllerPublishSecretRef"));
+	static const char deletion[] = "volume.kubernetes.io/provisioner-deletion-secret-";
+	cleanup_free char *name = xasprintf("%sname", deletion),
+			  *ns = xasprintf("%snamespace", deletion);
+	assert_string_equal(object_annotation(pv, name), "admin");
+	assert_string_equal(object_annotation(pv, ns), "kube-system");
+	assert_string_equal(jstr(pv, "spec", "csi", "volumeAttributes", "export"),
+			    "10.0.0.1:/gold-1");
+	assert_string_equal(object_annotation(pv, "pv.kubernetes.io/provisioned-by"), QM_DRIVER);
+	fixture_free(f);
+}
+
+/* Nothing that the claim's author writes chooses a namespace, or becomes something else than a name. */
+static void secrets_refused(void **state)
+{
+	static const struct {
+		const char *name, *ns, *why;
+	} bad[] = {
+		{ "a", NULL, "but not " CSI "node-stage-secret-namespace" },
+		{ NULL, "a", "but not " CSI "node-stage-secret-name" },
+		{ "a", "${pvc.name}", "pvc.name" },
+		{ "a", "${pvc.annotations['evil']}", "evil" },
+		{ "${pvc.annotations['evil']}", "a", "../x" },
+		{ "${pvc.annotations['']}", "a", "has no value" },
+		{ "${pvc.annotations['", "a", "has no value" },
+		{ "${pvc.uid}", "a", "pvc.uid" },
+		{ "Upper", "a", "no name of a secret" },
+		{ "a", "a.b", "no name of a namespace" },
+		{ "", "a", "no name of a secret" },
+	};
+	struct fixture *f = fixture_online();
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		cleanup_free char *name = xasprintf("c%zu", i);
+
+		add_storage_class(f, name,
+				  json_pack("{s:s*, s:s*}", CSI "node-stage-secret-name",
+					    bad[i].name, CSI "node-stage-secret-namespace",
+					    bad[i].ns),
+				  NULL);
+		add_claim(f, name, name, "1Mi");
+		annotate(f, name, "evil", "../x");
+	}
+	add_storage_class(f, "odd", json_pack("{s:s}", CSI "node-secret-name", "a"), NULL);
+	add_claim(f, "odd", "odd", "1Mi");
+	settle(f);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		cleanup_free char *name = xasprintf("c%zu", i);
+
+		assert_true(waits(f, name, bad[i].why));
+	}
+	assert_true(waits(f, "odd", "which nobody knows"));
+	assert_int_equal(count(f, &KIND_PV), 0);
+	fixture_free(f);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(volume_stays_where_it_may),
-		cmocka_unit_test(node_does_not_fit),
-		cmocka_unit_test(node_goes_meanwhile),
-		cmocka_unit_test(one_machine),
+		cmocka_unit_test(volume_stays_where_it_may), cmocka_unit_test(node_does_not_fit),
+		cmocka_unit_test(node_goes_meanwhile),	     cmocka_unit_test(one_machine),
+		cmocka_unit_test(secrets_of_a_class),	     cmocka_unit_test(secrets_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

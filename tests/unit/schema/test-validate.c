@@ -348,6 +348,11 @@ static void test_changes(void **state)
 		{ SIZED("1Gi"), SIZED("2Gi"), NULL },
 		{ SIZED("1Gi"), SIZED("1023Mi"),
 		  "spec.resources.requests.storage: cannot shrink; a claim can only grow" },
+		{ SIZED("9Gi") "\nstatus: {phase: Bound, capacity: {storage: 1Gi}}", SIZED("2Gi"),
+		  NULL },
+		{ SIZED("9Gi") "\nstatus: {phase: Bound, capacity: {storage: 1Gi}}", SIZED("1Gi"),
+		  "spec.resources.requests.storage: cannot be less than what the volume has; a "
+		  "volume never shrinks" },
 		{ CLAIM("{accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}"),
 		  CLAIM("{accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}"),
 		  "spec.accessModes: cannot be changed once the claim exists; only its size can "
