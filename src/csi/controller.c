@@ -50,6 +50,7 @@ static const Csi__V1__ControllerServiceCapability__RPC__Type capabilities[] = {
 	CAN(CREATE_DELETE_SNAPSHOT), CAN(LIST_SNAPSHOTS),    CAN(CLONE_VOLUME),
 	CAN(EXPAND_VOLUME),	     CAN(GET_VOLUME),	     CAN(SINGLE_NODE_MULTI_WRITER),
 	CAN(GET_SNAPSHOT),	     CAN(GET_VOLUME_HEALTH), CAN(LIST_VOLUME_HEALTH),
+	CAN(MODIFY_VOLUME),
 };
 
 static int get_capabilities(struct grpc_call *call, const void *request, void *reply,
@@ -192,7 +193,8 @@ static int get_capacity(struct grpc_call *call, const void *request, void *reply
 	if (rc == 0)
 		rc = v->ops->ready(v, err);
 	if (rc == 0)
-		rc = v->ops->capacity(v, wanted.pool, &r->available_capacity, &biggest, err);
+		rc = v->ops->capacity(v, wanted.pool, wanted.kind, &r->available_capacity, &biggest,
+				      err);
 	if (rc < 0)
 		return rc;
 	r->maximum_volume_size = MESSAGE(call, int64_value);
@@ -243,6 +245,7 @@ static const struct grpc_method methods[] = {
 	{ "ListSnapshots", controller_list_snapshots },
 	{ "GetSnapshot", controller_get_snapshot },
 	{ "ControllerExpandVolume", controller_expand_volume },
+	{ "ControllerModifyVolume", controller_modify_volume },
 	{ "ControllerGetVolume", get_volume },
 	{ "ControllerGetVolumeHealth", get_health },
 	{ "ControllerListVolumeHealth", controller_list_health },

@@ -71,3 +71,5 @@ int controller_delete_volume(struct grpc_call *call, const void *request, void *
 			     struct error *err);
 int controller_expand_volume(struct grpc_call *call, const void *request, void *reply,
 			     struct error *err);
+int controller_modify_volume(struct grpc_call *call, const void *request, void *reply,
+			     struct error *err);

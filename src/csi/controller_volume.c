@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <time.h>
 
-/* Making, removing and growing a volume. */
+/* Making, removing, growing and changing a volume. */
 
 #define WAITING_MAX 16 /* handlers that wait for copies, so that others still run */
 #define WAIT_MAX_MS 300000 /* where the caller names no deadline */
@@ -97,10 +97,9 @@ static int request_of(struct grpc_call *call, const Csi__V1__CreateVolumeRequest
 	int rc = argument_text(q->name, "name", err);
 	if (rc == 0 && !q->n_volume_capabilities)
 		rc = error_set(err, EINVAL, "volume_capabilities are missing");
-	if (rc == 0 && q->n_mutable_parameters)
-		rc = error_set(err, EINVAL,
-			       "mutable_parameters are not offered; leave \"%.64s\" out",
-			       q->mutable_parameters[0]->key);
+	for (size_t i = 0; i < q->n_mutable_parameters && rc == 0; i++)
+		rc = volume_attribute(q->mutable_parameters[i]->key,
+				      q->mutable_parameters[i]->value, &ret->attributes, err);
 	for (size_t i = 0; i < q->n_parameters; i++)
 		parameters[i] =
 			(struct parameter){ q->parameters[i]->key, q->parameters[i]->value };
@@ -199,5 +198,30 @@ int controller_expand_volume(struct grpc_call *call, const void *request, void *
 	controller_end(c, h.name);
 	/* what lies on a device grows where it is mounted */
 	r->node_expansion_required = h.kind == VOLUME_FILE || h.kind == VOLUME_BLOCK;
+	return rc;
+}
+
+/* ---- changing ---------------------------------------------------------------------------------- */
+
+int controller_modify_volume(struct grpc_call *call, const void *request, void *reply,
+			     struct error *err)
+{
+	const Csi__V1__ControllerModifyVolumeRequest *q = request;
+	struct csi_controller *c = controller_of(call);
+	struct volume_attributes attributes = { 0 };
+	struct handle h;
+
+	int rc = argument_text(q->volume_id, "volume_id", err);
+	for (size_t i = 0; i < q->n_mutable_parameters && rc == 0; i++)
+		rc = volume_attribute(q->mutable_parameters[i]->key,
+				      q->mutable_parameters[i]->value, &attributes, err);
+	if (rc == 0)
+		rc = handle_parse(q->volume_id, &h, err);
+	if (rc == 0)
+		rc = controller_begin(c, h.name, err);
+	if (rc < 0)
+		return rc;
+	rc = c->volumes->ops->modify(c->volumes, &h, &attributes, err);
+	controller_end(c, h.name);
 	return rc;
 }

@@ -42,6 +42,22 @@ int volume_size(enum volume_kind kind, int64_t bytes, int64_t limit, int64_t fal
 	return 0;
 }
 
+int volume_attribute(const char *key, const char *value, struct volume_attributes *ret,
+		     struct error *err)
+{
+	if (!streq(key, "reclaim"))
+		return error_set(err, EINVAL,
+				 "there is no parameter \"%.64s\" that can be changed; there is "
+				 "reclaim",
+				 key);
+	if (!streq(value, "delete") && !streq(value, "archive"))
+		return error_set(err, EINVAL,
+				 "the parameter reclaim is \"%.32s\"; use delete or archive",
+				 value);
+	ret->reclaim = value;
+	return 0;
+}
+
 void volume_info_done(struct volume_info *v)
 {
 	free(v->id);

@@ -36,6 +36,14 @@ const char *csi_volume_name(const char *asked, char buf[static CSI_NAME_MAX]);
 int volume_size(enum volume_kind kind, int64_t bytes, int64_t limit, int64_t fallback, int64_t *ret,
 		struct error *err);
 
+/* What can be changed of a volume that exists, and said when it is made; NULL: as it is. */
+struct volume_attributes {
+	const char *reclaim; /* "delete" or "archive": what becomes of its data when it is removed */
+};
+/* Takes up one of them. -EINVAL and a sentence: there is none of that name, or it has no such value. */
+int volume_attribute(const char *key, const char *value, struct volume_attributes *ret,
+		     struct error *err);
+
 struct volume_request {
 	const char *name; /* as the orchestrator says it: any text */
 	int64_t bytes; /* wanted; 0: not stated */
@@ -43,6 +51,7 @@ struct volume_request {
 	enum volume_kind kind;
 	const char *pool; /* NULL: any */
 	const char *source; /* id of the volume or snapshot that it begins with, NULL: empty */
+	struct volume_attributes attributes;
 };
 
 /* Zero-initialise; volume_info_done frees. */
@@ -95,9 +104,9 @@ struct volumes_ops {
 	/* To at least bytes; the size that it has then. limit as in the request. */
 	int (*expand)(struct volumes *v, const struct handle *id, int64_t bytes, int64_t limit,
 		      int64_t *ret_bytes, struct error *err);
-	/* What is left in all pools, or in the one named, and the biggest volume that fits. */
-	int (*capacity)(struct volumes *v, const char *pool, int64_t *ret_left,
-			int64_t *ret_biggest, struct error *err);
+	/* What is left for volumes of that kind in all pools, or in the one named, and the biggest that fits. */
+	int (*capacity)(struct volumes *v, const char *pool, enum volume_kind kind,
+			int64_t *ret_left, int64_t *ret_biggest, struct error *err);
 	/* Begins the copy, and tells how far it is by ready. */
 	int (*snapshot)(struct volumes *v, const char *name, const struct handle *source,
 			struct snapshot_info *ret, struct error *err);
@@ -107,6 +116,8 @@ struct volumes_ops {
 			 size_t max, struct snapshot_list *ret, struct error *err);
 	int (*snapshot_find)(struct volumes *v, const struct handle *id, struct snapshot_info *ret,
 			     struct error *err);
+	int (*modify)(struct volumes *v, const struct handle *id,
+		      const struct volume_attributes *attributes, struct error *err);
 };
 
 struct volumes {

@@ -75,6 +75,8 @@ static int consider(const json_t *pv, void *userdata)
 		return 0;
 	if (!streq(or_empty(jstr(pv, "spec", "storageClassName")),
 		   or_empty(jstr(s->claim, "spec", "storageClassName"))) ||
+	    !streq(or_empty(jstr(pv, "spec", "volumeAttributesClassName")),
+		   or_empty(jstr(s->claim, "spec", "volumeAttributesClassName"))) ||
 	    !same_mode(pv, s->claim) || !has_modes(pv, s->claim) ||
 	    pv_bytes(pv) < claim_bytes(s->claim) ||
 	    !labels_match(pv, jget(s->claim, "spec", "selector")))
@@ -137,9 +139,10 @@ static int set_bound(struct reconcile *r, const json_t *claim, const json_t *pv)
 {
 	if (streq(jstr(claim, "status", "phase"), "Bound"))
 		return 0;
-	json_t *status = json_pack("{s:s, s:O, s:O}", "phase", "Bound", "accessModes",
+	json_t *status = json_pack("{s:s, s:O, s:O, s:O*}", "phase", "Bound", "accessModes",
 				   jget(pv, "spec", "accessModes"), "capacity",
-				   jget(pv, "spec", "capacity"));
+				   jget(pv, "spec", "capacity"), "currentVolumeAttributesClassName",
+				   jget(pv, "spec", "volumeAttributesClassName"));
 	return op_patch(r, &KIND_PVC, claim, "status", json_pack("{s:o}", "status", status), NULL);
 }
 

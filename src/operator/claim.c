@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/mem.h"
 #include "base/quantity.h"
+#include "operator/attributes.h"
 #include "operator/ledger.h"
 #include "operator/op.h"
 #include "operator/source.h"
@@ -28,6 +29,8 @@ struct work {
 	enum volume_kind kind;
 	struct source source; /* with has_source */
 	bool has_source;
+	struct attributes attributes; /* that the claim names */
+	json_t *secrets; /* that the class names, as class_secrets gives them */
 };
 
 static void work_done(struct work *w)
@@ -36,6 +39,8 @@ static void work_done(struct work *w)
 	json_decref(w->class);
 	free(w->volume);
 	source_done(&w->source);
+	attributes_done(&w->attributes);
+	json_decref(w->secrets);
 }
 
 static void say(struct work *w, bool warning, const char *reason, const char *message)
@@ -51,6 +56,12 @@ static const char *chosen_pool(const json_t *claim)
 	size_t len = name ? strlen(name) : 0;
 
 	return len && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == len ? name : NULL;
+}
+
+/* Whether it is being made already: then no other pool is chosen, and no other node. */
+static bool has_begun(const struct work *w)
+{
+	return object_has_finalizer(w->claim, QM_FINALIZER_PROVISION);
 }
 
 /* ---- a claim that has to wait ------------------------------------------------------------------ */
@@ -112,18 +123,23 @@ static bool wants_mode(const json_t *claim, const char *mode)
 	return false;
 }
 
-/* By volumeMode and by what the class says; NULL: a kind that nobody knows. */
-static const enum volume_kind *kind_wanted(const json_t *claim, const json_t *class)
+const enum volume_kind *class_kind(const json_t *class)
 {
 	static const enum volume_kind directory = VOLUME_DIRECTORY, file = VOLUME_FILE,
-				      block = VOLUME_BLOCK, whole = VOLUME_WHOLE;
+				      whole = VOLUME_WHOLE;
 	const char *kind = jstr(class, "parameters", "kind");
 
-	if (streq(jstr(claim, "spec", "volumeMode"), "Block"))
-		return &block;
 	if (!kind || streq(kind, "directory"))
 		return &directory;
 	return streq(kind, "file") ? &file : streq(kind, "whole") ? &whole : NULL;
+}
+
+/* By volumeMode and by what the class says; NULL: a kind that nobody knows. */
+static const enum volume_kind *kind_wanted(const json_t *claim, const json_t *class)
+{
+	static const enum volume_kind block = VOLUME_BLOCK;
+
+	return streq(jstr(claim, "spec", "volumeMode"), "Block") ? &block : class_kind(class);
 }
 
 bool claim_wants_whole(struct reconcile *r, const json_t *claim)
@@ -266,7 +282,7 @@ static int claim_pool(struct work *w, json_t **ret)
 
 	if (chosen && w->has_source && !streq(chosen, w->source.handle.pool))
 		chosen = NULL;
-	if (chosen && object_has_finalizer(w->claim, QM_FINALIZER_PROVISION)) {
+	if (chosen && has_begun(w)) {
 		rc = op_get_live(w->r, &KIND_STORAGEPOOL, w->op->ns, chosen, ret);
 		if (rc < 0)
 			return rc;
@@ -293,6 +309,8 @@ static int create_pv(struct work *w, const json_t *pool)
 	cleanup_json json_t *pv = pv_new(w->op, w->claim, w->class, pool, w->kind,
 					 bytes_in(w, pool)),
 			    *made = NULL;
+	attributes_apply(&w->attributes, pv, false);
+	json_object_update_recursive(pv, w->secrets);
 	int rc = kube_create(w->r->kube, &KIND_PV, pv, &made, &w->r->error);
 	if (rc == -EEXIST)
 		rc = kube_get(w->r->kube, &KIND_PV, NULL, w->volume, &made, &w->r->error);
@@ -405,7 +423,7 @@ static int undo(struct work *w)
 
 /* ---- the loop ---------------------------------------------------------------------------------- */
 
-static bool class_is_ours(const struct operator* op, const json_t *class)
+bool class_is_ours(const struct operator* op, const json_t *class)
 {
 	const char *ns = jstr(class, "parameters", "namespace");
 	return streq(jstr(class, "provisioner"), QM_DRIVER) &&
@@ -465,21 +483,65 @@ static bool is_ours(struct work *w)
 	w->class = class ? reader_get(w->r->cache, &KIND_STORAGECLASS, NULL, class) : NULL;
 	if (w->class)
 		return class_is_ours(w->op, w->class);
-	if (!chosen || !object_has_finalizer(w->claim, QM_FINALIZER_PROVISION))
+	if (!chosen || !has_begun(w))
 		return false;
 	cleanup_json json_t *pool = reader_get(w->r->cache, &KIND_STORAGEPOOL, w->op->ns, chosen);
 	return pool && pool_is_ours(w->op, pool);
 }
 
-/* Whether somebody else is to act first: Kubernetes decides that a new volume is needed, our binder looks for one. */
+/* Whether somebody else is to act first: Kubernetes decides that a new volume is needed and where, our binder looks for one. */
 static bool others_turn(struct work *w)
 {
 	if (!w->op->binder)
-		return !streq(
-			object_annotation(w->claim, "volume.kubernetes.io/storage-provisioner"),
-			QM_DRIVER);
+		return !streq(object_annotation(w->claim,
+						"volume.kubernetes.io/storage-provisioner"),
+			      QM_DRIVER) ||
+		       (!has_begun(w) && claim_lacks_node(w->claim, w->class));
 	cleanup_json json_t *there = bind_candidate(w->r, w->claim);
 	return there != NULL;
+}
+
+/*
+ * A node that is gone, or that the class does not allow: without its name the scheduler chooses again, and
+ * until then it is its turn (1).
+ */
+static int check_node(struct work *w)
+{
+	cleanup_free char *why = NULL;
+	int rc = has_begun(w) ? 0 : claim_check_node(w->r, w->claim, w->class, &why);
+
+	if (rc <= 0)
+		return rc;
+	say(w, true, "ProvisioningFailed", why);
+	rc = op_patch(w->r, &KIND_PVC, w->claim, NULL,
+		      json_pack("{s:{s:{s:n}}}", "metadata", "annotations",
+				ANNOTATION_SELECTED_NODE),
+		      NULL);
+	return rc < 0 && rc != -ENOENT ? rc : 1;
+}
+
+/* What the claim's VolumeAttributesClass says: 0, or 1 where it has to wait for another. */
+static int claim_attributes(struct work *w)
+{
+	const char *name = jstr(w->claim, "spec", "volumeAttributesClassName");
+	int rc = attributes_find(w->r, name, &w->attributes);
+
+	if (rc <= 0)
+		return rc;
+	rc = keep_waiting(w, w->attributes.why, OTHERS_AGAIN_MS);
+	return rc < 0 ? rc : 1;
+}
+
+/* Likewise what its class says of secrets. */
+static int claim_secrets(struct work *w)
+{
+	struct error why = ERROR_INIT;
+	int rc = class_secrets(w->class, w->claim, w->volume, &w->secrets, &why);
+
+	if (rc == 0)
+		return 0;
+	rc = keep_waiting(w, why.message, WAIT_AGAIN_MS);
+	return rc < 0 ? rc : 1;
 }
 
 /* What it is to begin with: 0, or 1 where it has to wait for that. */
@@ -510,7 +572,13 @@ static int provision(struct work *w)
 		w->r->again_ms = OTHERS_AGAIN_MS;
 		return 0;
 	}
-	int rc = claim_source(w);
+	int rc = check_node(w);
+	if (rc == 0)
+		rc = claim_attributes(w);
+	if (rc == 0)
+		rc = claim_secrets(w);
+	if (rc == 0)
+		rc = claim_source(w);
 	if (rc == 0)
 		rc = claim_pool(w, &pool);
 	if (rc != 0)

@@ -101,4 +101,6 @@ void system_soon(struct reconcile *r)
 {
 	cleanup_free char *key = system_key(op_of(r));
 	r->enqueue(r, "system", key, SOON_MS);
+	if (!op_of(r)->binder)
+		capacity_soon(r);
 }

@@ -83,11 +83,18 @@ struct pool_offers {
 };
 void pool_offers(struct reconcile *r, const char *only, struct pool_offers *ret);
 void pool_offers_done(struct pool_offers *o);
+/* What is left for volumes of that kind in all of these pools, and the biggest one that fits. */
+void pool_room(struct reconcile *r, const char *only, enum volume_kind kind, int64_t *ret_left,
+	       int64_t *ret_biggest);
 
 /* ---- volumes (pv.c) --------------------------------------------------------------------------- */
 bool pv_is_ours(const struct operator* op, const json_t *pv);
 /* Whether its handle is the one that a volume of that name and pool has; if not, nothing of it is touched. */
 bool pv_makes_sense(const json_t *pv);
+/* Whether claim and volume name each other: nobody changes another's volume by naming it. */
+bool pv_belongs_to(const struct operator* op, const json_t *pv, const json_t *claim);
+/* Whether its data is archived when it is removed. */
+bool pv_archives(const json_t *pv);
 /* Whether its claimRef names one claim, by uid. */
 bool pv_is_taken(const json_t *pv);
 /* "pvc-<uid>" of the claim; caller frees. */
@@ -110,12 +117,49 @@ json_t *pv_new(const struct operator* op, const json_t *claim, const json_t *cla
 	       const json_t *pool, enum volume_kind kind, int64_t bytes);
 
 /* ---- claims (claim.c) ------------------------------------------------------------------------- */
+/* Whether its claims are ours to provision: of our driver, deployment and namespace. */
+bool class_is_ours(const struct operator* op, const json_t *class);
+/* What volumes of the class are, but for those that are devices; NULL: a kind that nobody knows. */
+const enum volume_kind *class_kind(const json_t *class);
 /* Whether its class, as the cache has it, gives volumes that have a pool for themselves. */
 bool claim_wants_whole(struct reconcile *r, const json_t *claim);
+
+/* ---- secrets (secrets.c) ----------------------------------------------------------------------- */
+/*
+ * What the class's parameters csi.storage.k8s.io/…-secret-name and -namespace put into the volume of that
+ * name: a PersistentVolume with that and nothing else, to be merged. New reference. -EINVAL: they cannot be used.
+ */
+int class_secrets(const json_t *class, const json_t *claim, const char *volume, json_t **ret,
+		  struct error *err);
+
+/* ---- what a claim says (claim_status.c) -------------------------------------------------------- */
+/* A condition that is true; message may be NULL. New reference. */
+json_t *claim_condition(struct reconcile *r, const char *type, const char *message);
+/* The claim's conditions without those of these types (ended by NULL), and with more (stolen, or NULL). New reference. */
+json_t *claim_conditions(const json_t *claim, const char *const *without, json_t *more);
+/* The message of the claim's condition of that type ("": it has none); NULL: there is no such condition. */
+const char *claim_said(const json_t *claim, const char *type);
+/* Patches the claim's status (stolen) and takes the claim as it is then. */
+int claim_tell(struct reconcile *r, json_t **claim, json_t *status);
+
+/* ---- nodes (topology.c) ----------------------------------------------------------------------- */
+/* Claim: where the first pod that needs it is to run; set by the scheduler. */
+#define ANNOTATION_SELECTED_NODE "volume.kubernetes.io/selected-node"
+/* The nodeAffinity of a volume of the class; NULL: every node will do. New reference. */
+json_t *class_affinity(const json_t *class);
+/* Whether the claim waits until the scheduler has chosen a node. */
+bool claim_lacks_node(const json_t *claim, const json_t *class);
+/* 1: the node that was chosen is gone or not allowed, and why (caller frees). */
+int claim_check_node(struct reconcile *r, const json_t *claim, const json_t *class, char **ret_why);
+
+/* ---- room (capacity.c) ------------------------------------------------------------------------ */
+/* What is left has changed: Kubernetes is told soon. */
+void capacity_soon(struct reconcile *r);
 
 /* ---- binding (bind.c) ------------------------------------------------------------------------- */
 /* A volume of the cache that a person made and that fits the claim: new reference, or NULL. */
 json_t *bind_candidate(struct reconcile *r, const json_t *claim);
 
 extern const struct controller SYSTEM_CONTROLLER, CLAIM_CONTROLLER, VOLUME_CONTROLLER,
-	RESIZE_CONTROLLER, SNAPSHOT_CONTROLLER, CONTENT_CONTROLLER, BINDER_CONTROLLER;
+	RESIZE_CONTROLLER, SNAPSHOT_CONTROLLER, CONTENT_CONTROLLER, MODIFY_CONTROLLER,
+	CAPACITY_CONTROLLER, BINDER_CONTROLLER;

@@ -17,7 +17,9 @@
  *   claim   key of a PersistentVolumeClaim: provisioning, and undoing it
  *   volume  key of a PersistentVolume: reclaim
  *   resize  key of a PersistentVolumeClaim: growing
+ *   modify  likewise: another VolumeAttributesClass
  *   snapshot, content  keys of VolumeSnapshots and VolumeSnapshotContents (snapshot.h)
+ *   capacity  key "<namespace>/<deployment>": CSIStorageCapacity, only where there is a scheduler
  *   binder  keys of both: binding and phases, only where op->binder (the embedded API)
  *
  * A loop does nothing while op->leads says no.

@@ -109,6 +109,24 @@ void pool_offers(struct reconcile *r, const char *only, struct pool_offers *ret)
 		ret->items[i].pool = ret->names.items[i];
 }
 
+void pool_room(struct reconcile *r, const char *only, enum volume_kind kind, int64_t *ret_left,
+	       int64_t *ret_biggest)
+{
+	struct pool_offers offers = { .kind = kind };
+	int64_t sum = 0, biggest = 0;
+
+	pool_offers(r, only, &offers);
+	for (size_t i = 0; i < offers.count; i++) {
+		int64_t left =
+			ledger_left(op_of(r)->ledger, &offers.items[i], kind == VOLUME_WHOLE);
+		biggest = left > biggest ? left : biggest;
+		sum = left > INT64_MAX - sum ? INT64_MAX : sum + left;
+	}
+	pool_offers_done(&offers);
+	*ret_left = sum;
+	*ret_biggest = biggest;
+}
+
 void pool_offers_done(struct pool_offers *o)
 {
 	free(o->items);

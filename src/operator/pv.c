@@ -40,6 +40,17 @@ bool pv_is_device(const json_t *pv)
 	return kind == VOLUME_FILE || kind == VOLUME_BLOCK;
 }
 
+bool pv_archives(const json_t *pv)
+{
+	return streq(object_annotation(pv, QM_ANNOTATION_RECLAIM), "archive");
+}
+
+bool pv_belongs_to(const struct operator* op, const json_t *pv, const json_t *claim)
+{
+	return pv_is_ours(op, pv) && pv_makes_sense(pv) &&
+	       streq(jstr(pv, "spec", "claimRef", "uid"), object_uid(claim));
+}
+
 bool pv_is_taken(const json_t *pv)
 {
 	const char *uid = jstr(pv, "spec", "claimRef", "uid");
@@ -134,6 +145,9 @@ json_t *pv_new(const struct operator* op, const json_t *claim, const json_t *cla
 		"volumeAttributes", pv_connection(kind, name, pool));
 	if (json_array_size(jget(class, "mountOptions")))
 		json_object_set(spec, "mountOptions", jget(class, "mountOptions"));
+	json_t *affinity = class_affinity(class);
+	if (affinity)
+		json_object_set_new(spec, "nodeAffinity", affinity);
 	return json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind", "PersistentVolume",
 			 "metadata", pv_metadata(op, name, class, pool), "spec", spec);
 }

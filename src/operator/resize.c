@@ -14,6 +14,8 @@
  * Conditions, reasons and allocatedResources are those that people know from external-resizer.
  */
 #define ROOM_AGAIN_MS 30000
+#define UNDER_WAY "ControllerResizeInProgress"
+#define INFEASIBLE "ControllerResizeInfeasible"
 
 struct work {
 	struct reconcile *r;
@@ -23,12 +25,33 @@ struct work {
 	int64_t wanted;
 };
 
-static int64_t claim_has(const json_t *claim)
+static int64_t bytes_of(const char *text)
 {
 	int64_t bytes = 0;
-	const char *text = jstr(claim, "status", "capacity", "storage");
 
 	return text && quantity_parse(text, &bytes, NULL) == 0 ? bytes : 0;
+}
+
+static int64_t claim_has(const json_t *claim)
+{
+	return bytes_of(jstr(claim, "status", "capacity", "storage"));
+}
+
+static int64_t claim_promised(const json_t *claim)
+{
+	return bytes_of(jstr(claim, "status", "allocatedResources", "storage"));
+}
+
+/*
+ * What it is to have. Who asked for more first, and for less when that took too long, gets what was begun: it may
+ * have taken effect, and nothing shrinks.
+ */
+static int64_t size_wanted(const json_t *claim)
+{
+	int64_t asked = claim_bytes(claim), begun = claim_promised(claim);
+	const char *state = jstr(claim, "status", "allocatedResourceStatuses", "storage");
+
+	return streq(state, UNDER_WAY) && begun > asked ? begun : asked;
 }
 
 static bool wants_more(const json_t *claim)
@@ -37,78 +60,57 @@ static bool wants_more(const json_t *claim)
 	       claim_bytes(claim) > claim_has(claim) && !object_deleting(claim);
 }
 
-/* What a failed attempt left to say; the key comes again. */
-static int put_off(struct work *w, const char *message)
+/* ---- what the claim says ------------------------------------------------------------------------ */
+
+#define FAILED "ControllerResizeError"
+static const char *const own_conditions[] = { "Resizing", "FileSystemResizePending", FAILED, NULL };
+
+static json_t *conditions_with(struct work *w, const char *type, const char *message)
+{
+	return claim_conditions(w->claim, own_conditions,
+				type ? claim_condition(w->r, type, message) : NULL);
+}
+
+/* What is promised to the claim, and how far that is; it may be said already. */
+static bool says(const struct work *w, const char *state)
+{
+	return streq(jstr(w->claim, "status", "allocatedResourceStatuses", "storage"), state) &&
+	       claim_promised(w->claim) == w->wanted;
+}
+
+static int tell(struct work *w, const char *state, json_t *conditions)
+{
+	char size[QUANTITY_TEXT_MAX];
+
+	return claim_tell(w->r, &w->claim,
+			  json_pack("{s:o, s:{s:s}, s:{s:s}}", "conditions", conditions,
+				    "allocatedResources", "storage", quantity_text(w->wanted, size),
+				    "allocatedResourceStatuses", "storage", state));
+}
+
+static void say_failed(struct work *w, const char *message)
 {
 	event_record(w->r->kube, &KIND_PVC, w->claim, "quartermaster", true, "VolumeResizeFailed",
 		     "%s", message);
+}
+
+/* Nothing was begun: who asks for less now gets that. The key comes again. */
+static int put_off(struct work *w, const char *message)
+{
 	w->r->again_ms = ROOM_AGAIN_MS;
-	return 0;
-}
-
-/* ---- what the claim says ------------------------------------------------------------------------ */
-
-static json_t *condition(struct work *w, const char *type, const char *message)
-{
-	char now[TIME_TEXT_MAX];
-
-	time_text(clock_wall_ms(w->r->clock), now);
-	return json_pack("{s:s, s:s, s:n, s:s, s:s*}", "type", type, "status", "True",
-			 "lastProbeTime", "lastTransitionTime", now, "message", message);
-}
-
-/* The claim's conditions without those of a resize, and with `more` (stolen, or NULL). */
-static json_t *conditions_with(const json_t *claim, json_t *more)
-{
-	json_t *all = json_array(), *c;
-	size_t i;
-
-	json_array_foreach (jget(claim, "status", "conditions"), i, c)
-		if (!streq(jstr(c, "type"), "Resizing") &&
-		    !streq(jstr(c, "type"), "FileSystemResizePending"))
-			json_array_append(all, c);
-	if (more)
-		json_array_append_new(all, more);
-	return all;
-}
-
-static int tell(struct work *w, json_t *status)
-{
-	json_t *claim = NULL;
-	int rc = op_patch(w->r, &KIND_PVC, w->claim, "status", json_pack("{s:o}", "status", status),
-			  &claim);
-
-	if (rc == 0) {
-		json_decref(w->claim);
-		w->claim = claim;
-	}
-	return rc;
-}
-
-static bool has_condition(const json_t *claim, const char *type)
-{
-	size_t i;
-	json_t *c;
-
-	json_array_foreach (jget(claim, "status", "conditions"), i, c)
-		if (streq(jstr(c, "type"), type))
-			return true;
-	return false;
+	say_failed(w, message);
+	if (says(w, INFEASIBLE) && streq(claim_said(w->claim, FAILED), message))
+		return 0;
+	return tell(w, INFEASIBLE, conditions_with(w, FAILED, message));
 }
 
 static int tell_begun(struct work *w)
 {
-	char size[QUANTITY_TEXT_MAX];
-
-	if (has_condition(w->claim, "Resizing"))
+	if (says(w, UNDER_WAY))
 		return 0;
 	event_record(w->r->kube, &KIND_PVC, w->claim, "quartermaster", false, "Resizing",
 		     "volume %s is being made larger", object_name(w->pv));
-	return tell(w, json_pack("{s:o, s:{s:s}, s:{s:s}}", "conditions",
-				 conditions_with(w->claim, condition(w, "Resizing", NULL)),
-				 "allocatedResources", "storage", quantity_text(w->wanted, size),
-				 "allocatedResourceStatuses", "storage",
-				 "ControllerResizeInProgress"));
+	return tell(w, UNDER_WAY, conditions_with(w, "Resizing", NULL));
 }
 
 /* A directory is larger at once; in a file or a device the node that uses it has to follow. */
@@ -119,22 +121,22 @@ static int tell_done(struct work *w)
 	char size[QUANTITY_TEXT_MAX];
 	bool by_node = pv_is_device(w->pv) && !w->op->binder;
 
-	if (by_node && has_condition(w->claim, "FileSystemResizePending"))
+	if (by_node && claim_said(w->claim, "FileSystemResizePending"))
 		return 0;
 	event_record(w->r->kube, &KIND_PVC, w->claim, "quartermaster", false,
 		     by_node ? "FileSystemResizeRequired" : "VolumeResizeSuccessful", "%s",
 		     by_node ? pending : "the volume is larger now");
 	if (by_node)
-		return tell(
-			w,
-			json_pack("{s:o, s:{s:s}}", "conditions",
-				  conditions_with(w->claim,
-						  condition(w, "FileSystemResizePending", pending)),
-				  "allocatedResourceStatuses", "storage", "NodeResizePending"));
-	return tell(w, json_pack("{s:o, s:{s:s}, s:{s:s}, s:n}", "conditions",
-				 conditions_with(w->claim, NULL), "capacity", "storage",
-				 quantity_text(pv_bytes(w->pv), size), "allocatedResources",
-				 "storage", size, "allocatedResourceStatuses"));
+		return claim_tell(w->r, &w->claim,
+				  json_pack("{s:o, s:{s:s}}", "conditions",
+					    conditions_with(w, "FileSystemResizePending", pending),
+					    "allocatedResourceStatuses", "storage",
+					    "NodeResizePending"));
+	return claim_tell(w->r, &w->claim,
+			  json_pack("{s:o, s:{s:s}, s:{s:s}, s:n}", "conditions",
+				    conditions_with(w, NULL, NULL), "capacity", "storage",
+				    quantity_text(pv_bytes(w->pv), size), "allocatedResources",
+				    "storage", size, "allocatedResourceStatuses"));
 }
 
 /* ---- growing ------------------------------------------------------------------------------------ */
@@ -172,8 +174,11 @@ static int grow(struct work *w)
 	int rc = op_get_live(w->r, &KIND_STORAGEPOOL, w->op->ns, w->handle.pool, &pool);
 
 	if (rc != 0 || !pool_is_ours(w->op, pool)) {
-		rc = rc < 0 ? rc : put_off(w, "the volume's pool is gone");
-		return rc < 0 ? rc : 1;
+		if (rc < 0)
+			return rc;
+		say_failed(w, "the volume's pool is gone");
+		w->r->again_ms = ROOM_AGAIN_MS;
+		return 1;
 	}
 	rc = promise(w, pool);
 	if (rc != 0)
@@ -185,9 +190,10 @@ static int grow(struct work *w)
 	rc = w->op->workers->ops->resize(w->op->workers, &access.pool, &volume, w->wanted,
 					 &w->r->error);
 	if (rc < 0) {
-		event_record(w->r->kube, &KIND_PVC, w->claim, "quartermaster", true,
-			     "VolumeResizeFailed", "pool %s: %s; trying again", object_name(pool),
-			     error_text(&w->r->error, rc));
+		cleanup_free char *message =
+			xasprintf("pool %s: %s; trying again", object_name(pool),
+				  error_text(&w->r->error, rc));
+		say_failed(w, message);
 		return rc;
 	}
 	rc = op_patch(w->r, &KIND_PV, w->pv, NULL,
@@ -202,14 +208,6 @@ static int grow(struct work *w)
 	return 0;
 }
 
-/* The claim and its volume must name each other: nobody grows another's volume by naming it. */
-static bool belong_together(struct work *w)
-{
-	return pv_is_ours(w->op, w->pv) && pv_makes_sense(w->pv) &&
-	       handle_parse(jstr(w->pv, "spec", "csi", "volumeHandle"), &w->handle, NULL) == 0 &&
-	       streq(jstr(w->pv, "spec", "claimRef", "uid"), object_uid(w->claim));
-}
-
 static int work_on(struct work *w, const char *ns, const char *name)
 {
 	int64_t epoch;
@@ -218,12 +216,13 @@ static int work_on(struct work *w, const char *ns, const char *name)
 	if (rc != 0 || !wants_more(w->claim))
 		return rc < 0 ? rc : 0;
 	rc = op_get_live(w->r, &KIND_PV, NULL, jstr(w->claim, "spec", "volumeName"), &w->pv);
-	if (rc != 0 || !belong_together(w) || !op_leads(w->r, &epoch))
+	if (rc != 0 || !pv_belongs_to(w->op, w->pv, w->claim) || !op_leads(w->r, &epoch))
 		return rc < 0 ? rc : 0;
 	rc = ledger_load(w->op->ledger, w->r, epoch);
 	if (rc != 0)
 		return rc < 0 ? rc : 0;
-	w->wanted = claim_bytes(w->claim);
+	handle_parse(jstr(w->pv, "spec", "csi", "volumeHandle"), &w->handle, NULL);
+	w->wanted = size_wanted(w->claim);
 	if (pv_bytes(w->pv) < w->wanted) {
 		rc = grow(w);
 		if (rc != 0)

@@ -30,7 +30,6 @@ static int reclaim_data(struct reconcile *r, const json_t *pv)
 {
 	struct operator* op = op_of(r);
 	const char *pool_name = object_label(pv, QM_LABEL_POOL);
-	bool archive = streq(object_annotation(pv, QM_ANNOTATION_RECLAIM), "archive");
 	cleanup_json json_t *pool = NULL;
 
 	int rc = pool_name ? op_get_live(r, &KIND_STORAGEPOOL, op->ns, pool_name, &pool) : 1;
@@ -39,8 +38,8 @@ static int reclaim_data(struct reconcile *r, const json_t *pv)
 	struct pool_access access;
 	pool_access(pool, &access);
 	struct worker_volume volume = { pv_kind(pv), object_name(pv) };
-	return (archive ? op->workers->ops->archive
-			: op->workers->ops->remove)(op->workers, &access.pool, &volume, &r->error);
+	return (pv_archives(pv) ? op->workers->ops->archive
+				: op->workers->ops->remove)(op->workers, &access.pool, &volume, &r->error);
 }
 
 int pv_end(struct reconcile *r, const json_t *pv)

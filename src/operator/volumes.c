@@ -185,30 +185,19 @@ static int volumes_list(struct volumes *v, const char *after, size_t max, struct
 	return job_end(&j, rc == -EIDRM ? -EAGAIN : rc, err);
 }
 
-static int volumes_capacity(struct volumes *v, const char *pool, int64_t *ret_left,
-			    int64_t *ret_biggest, struct error *err)
+static int volumes_capacity(struct volumes *v, const char *pool, enum volume_kind kind,
+			    int64_t *ret_left, int64_t *ret_biggest, struct error *err)
 {
-	struct pool_offers offers = { 0 };
-	int64_t sum = 0, biggest = 0;
 	struct job j;
 	int rc = job_begin(v, &j, err);
-	if (rc < 0)
-		return rc;
-	pool_offers(&j.r, pool, &offers);
-	for (size_t i = 0; i < offers.count; i++) {
-		int64_t left = ledger_left(j.op->ledger, &offers.items[i], false);
-		biggest = left > biggest ? left : biggest;
-		sum = left > INT64_MAX - sum ? INT64_MAX : sum + left;
-	}
-	pool_offers_done(&offers);
-	*ret_left = sum;
-	*ret_biggest = biggest;
-	return 0;
+	if (rc == 0)
+		pool_room(&j.r, pool, kind, ret_left, ret_biggest);
+	return rc;
 }
 
 /* ---- growing ----------------------------------------------------------------------------------- */
 
-static int may_grow(struct job *j, const json_t *pv)
+int record_may_change(struct job *j, const json_t *pv)
 {
 	if (record_goes(pv) || !record_is_made(pv))
 		return error_set(&j->r.error, EINPROGRESS, "the volume %s is %s", object_name(pv),
@@ -272,7 +261,7 @@ static int expand_once(struct job *j, const struct handle *id, int64_t bytes, in
 	int64_t size = 0;
 	int rc = job_volume(j, id, &pv);
 	if (rc == 0)
-		rc = may_grow(j, pv);
+		rc = record_may_change(j, pv);
 	if (rc == 0 && limit && pv_bytes(pv) > limit)
 		rc = error_set(&j->r.error, ERANGE,
 			       "the volume %s has %lld bytes already, and does not get smaller",
@@ -313,6 +302,7 @@ static const struct volumes_ops operations = {
 	.snapshot_remove = volumes_snapshot_remove,
 	.snapshots = volumes_snapshots,
 	.snapshot_find = volumes_snapshot_find,
+	.modify = volumes_modify,
 };
 
 struct volumes *operator_volumes_new(const struct reconcile *r)

@@ -65,6 +65,12 @@ int volumes_snapshot_find(struct volumes *v, const struct handle *id, struct sna
 int volumes_snapshot_source(struct job *j, const json_t *pool, const char *name,
 			    enum volume_kind *ret_kind, int64_t *ret_bytes);
 
+/* ---- changing (volumes.c, volumes_modify.c) --------------------------------------------------- */
+/* Whether a call may change the volume: it is there, stays, and is no claim's. */
+int record_may_change(struct job *j, const json_t *pv);
+int volumes_modify(struct volumes *v, const struct handle *id,
+		   const struct volume_attributes *attributes, struct error *err);
+
 /* ---- making and removing (volumes_make.c) ----------------------------------------------------- */
 int volumes_create(struct volumes *v, const struct volume_request *q, struct volume_info *ret,
 		   struct error *err);

@@ -222,17 +222,18 @@ static int begin(struct job *j, const struct volume_request *q, const char *name
 
 /* ---- removing it ------------------------------------------------------------------------------- */
 
-static int remove_data(struct job *j, const struct handle *id)
+static int remove_data(struct job *j, const struct handle *id, bool archive)
 {
 	cleanup_json json_t *pool = NULL;
 	struct pool_access access;
 	struct worker_volume volume = { id->kind, id->name };
+	struct workers *w = j->op->workers;
 
 	int rc = job_pool(j, id->pool, &pool);
 	if (rc < 0)
 		return rc == -ENOENT ? 0 : rc; /* the pool took it along */
 	pool_access(pool, &access);
-	return j->op->workers->ops->remove(j->op->workers, &access.pool, &volume, &j->r.error);
+	return (archive ? w->ops->archive : w->ops->remove)(w, &access.pool, &volume, &j->r.error);
 }
 
 /* From the first write on the volume loop would end it too, if we die here. */
@@ -250,7 +251,7 @@ static int end_volume(struct job *j, const json_t *pv)
 			&marked);
 	}
 	if (rc == 0)
-		rc = remove_data(j, &id);
+		rc = remove_data(j, &id, record_is_made(pv) && pv_archives(pv));
 	if (rc == 0)
 		rc = pv_end(&j->r, marked);
 	if (rc == 0)
@@ -265,7 +266,7 @@ static int remove_once(struct job *j, const struct handle *id)
 
 	/* a person may have deleted the record alone; what has a claim's name is nobody's here */
 	if (rc == -ENOENT)
-		return str_has_prefix(id->name, "csi-") ? remove_data(j, id) : 0;
+		return str_has_prefix(id->name, "csi-") ? remove_data(j, id, false) : 0;
 	if (rc < 0)
 		return rc;
 	if (!record_is_csi(pv))

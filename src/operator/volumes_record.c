@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "base/quantity.h"
+#include "operator/attributes.h"
 
 #include <errno.h>
 
@@ -105,8 +106,11 @@ json_t *record_new(const struct operator* op, const struct volume_request *q, co
 				 q->kind == VOLUME_BLOCK ? "Block" : "Filesystem", "claimRef",
 				 claim_ref(op, name), "csi", "driver", QM_DRIVER, "volumeHandle",
 				 handle, "volumeAttributes", pv_connection(q->kind, name, pool));
-	return json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind", "PersistentVolume",
-			 "metadata", metadata_new(op, name, q, pool), "spec", spec);
+	json_t *pv = json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind",
+			       "PersistentVolume", "metadata", metadata_new(op, name, q, pool),
+			       "spec", spec);
+	attributes_put(&q->attributes, pv, false);
+	return pv;
 }
 
 /* A volume is as well as its pool. */

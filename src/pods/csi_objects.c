@@ -34,7 +34,7 @@ json_t *csi_driver(const struct csi_settings *s, int64_t now_ms)
 			 CSI_OWNER, owner, CSI_RENEWED, time_text(now_ms, now), "spec",
 			 "attachRequired", 0, "podInfoOnMount", 1, "fsGroupPolicy", "File",
 			 "volumeLifecycleModes", "Persistent", "Ephemeral", "requiresRepublish", 0,
-			 "storageCapacity", 0);
+			 "storageCapacity", 1);
 }
 
 /* ---- what both workloads have in common ------------------------------------------------------ */

@@ -348,8 +348,9 @@ int check_base64_map(const json_t *value, struct error *err)
 
 int check_not_empty(const json_t *value, struct error *err)
 {
-	bool empty =
-		json_is_array(value) ? json_array_size(value) == 0 : json_string_length(value) == 0;
+	bool empty = json_is_array(value)    ? json_array_size(value) == 0
+		     : json_is_object(value) ? json_object_size(value) == 0
+					     : json_string_length(value) == 0;
 
 	return empty ? error_set(err, EINVAL, "must not be empty") : 0;
 }

@@ -110,6 +110,21 @@ static int64_t claim_size(const json_t *o)
 	return bytes;
 }
 
+/* Who asked for more than there is room for may ask for less, but for more than the volume has: as in Kubernetes. */
+static int check_size(const json_t *o, const json_t *old, struct schema_problem *ret)
+{
+	const char *text = jstr(old, "status", "capacity", "storage");
+	int64_t has = 0;
+
+	if (claim_size(o) >= claim_size(old))
+		return 0;
+	if (text && quantity_parse(text, &has, NULL) == 0 && claim_size(o) > has)
+		return 0;
+	return problem(ret, "spec.resources.requests.storage",
+		       has ? "cannot be less than what the volume has; a volume never shrinks"
+			   : "cannot shrink; a claim can only grow");
+}
+
 /* Once made, a claim only grows, gets its volume, or gets a class where it had none. */
 static int check_change(const json_t *o, const json_t *old, struct schema_problem *ret)
 {
@@ -133,10 +148,7 @@ static int check_change(const json_t *o, const json_t *old, struct schema_proble
 		return problem(ret, path,
 			       "cannot be changed once the claim exists; only its size can grow");
 	}
-	if (claim_size(o) < claim_size(old))
-		return problem(ret, "spec.resources.requests.storage",
-			       "cannot shrink; a claim can only grow");
-	return 0;
+	return check_size(o, old, ret);
 }
 
 static int check(const json_t *o, const json_t *old, struct schema_problem *ret)

@@ -14,6 +14,13 @@ static const struct field spec_only[] = {
 	F_ANY("spec", "What is wanted."),
 	F_END,
 };
+static const struct field capacity_fields[] = {
+	F_ANY("nodeTopology", "The machines that it speaks of."),
+	F_STRING("storageClassName", "The class that it speaks of."),
+	F_STRING("capacity", "What is left."),
+	F_STRING("maximumVolumeSize", "The biggest volume that can be made."),
+	F_END,
+};
 static const struct field service_account_fields[] = {
 	F_ANY("secrets", "Secrets that pods of the account may use."),
 	F_ANY("imagePullSecrets", "Secrets for pulling images."),
@@ -92,6 +99,17 @@ const struct kind KIND_CSIDRIVER = {
 	.fields = spec_only,
 };
 
+const struct kind KIND_CSISTORAGECAPACITY = {
+	.group = "storage.k8s.io",
+	.version = "v1",
+	.kind = "CSIStorageCapacity",
+	.plural = "csistoragecapacities",
+	.singular = "csistoragecapacity",
+	.help = "How much of a class of storage is left for the machines that it names.",
+	.fields = capacity_fields,
+	.namespaced = true,
+};
+
 const struct kind KIND_SERVICEACCOUNT = {
 	.group = "",
 	.version = "v1",
@@ -154,6 +172,7 @@ const struct kind *const foreign_kinds[] = {
 	&KIND_DAEMONSET,
 	&KIND_PDB,
 	&KIND_CSIDRIVER,
+	&KIND_CSISTORAGECAPACITY,
 	&KIND_SERVICEACCOUNT,
 	&KIND_ROLE,
 	&KIND_ROLEBINDING,

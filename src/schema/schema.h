@@ -89,23 +89,23 @@ struct kind {
 };
 
 /*
- * All kinds, ended by NULL: StorageNode, StorageStatus, StoragePool (coreos.com/v1); StorageClass
- * (storage.k8s.io/v1); PersistentVolumeClaim, PersistentVolume, Event, Namespace, ConfigMap,
+ * All kinds, ended by NULL: StorageNode, StorageStatus, StoragePool (coreos.com/v1); StorageClass,
+ * VolumeAttributesClass (storage.k8s.io/v1); PersistentVolumeClaim, PersistentVolume, Event, Namespace, ConfigMap,
  * Secret, Node, Pod (v1; Pod so that kubectl describe of a claim can list none); Lease (coordination.k8s.io/v1);
  * VolumeSnapshot, VolumeSnapshotContent, VolumeSnapshotClass (snapshot.storage.k8s.io/v1).
  */
 extern const struct kind *const kinds[];
 extern const struct kind KIND_STORAGENODE, KIND_STORAGESTATUS, KIND_STORAGEPOOL, KIND_STORAGECLASS, KIND_PVC,
 	KIND_PV, KIND_EVENT, KIND_NAMESPACE, KIND_CONFIGMAP, KIND_SECRET, KIND_NODE, KIND_POD, KIND_LEASE,
-	KIND_VOLUMESNAPSHOT, KIND_VOLUMESNAPSHOTCONTENT, KIND_VOLUMESNAPSHOTCLASS;
+	KIND_VOLUMESNAPSHOT, KIND_VOLUMESNAPSHOTCONTENT, KIND_VOLUMESNAPSHOTCLASS, KIND_VOLUMEATTRIBUTESCLASS;
 
 /*
  * Kinds that only a cluster has, ended by NULL: for the client, and for that alone. None of the
  * functions below knows them, and so the embedded API does not serve them.
  */
 extern const struct kind *const foreign_kinds[];
-extern const struct kind KIND_CRD, KIND_DEPLOYMENT, KIND_DAEMONSET, KIND_PDB, KIND_CSIDRIVER, KIND_SERVICEACCOUNT,
-	KIND_ROLE, KIND_ROLEBINDING, KIND_CLUSTERROLE, KIND_CLUSTERROLEBINDING;
+extern const struct kind KIND_CRD, KIND_DEPLOYMENT, KIND_DAEMONSET, KIND_PDB, KIND_CSIDRIVER,
+	KIND_CSISTORAGECAPACITY, KIND_SERVICEACCOUNT, KIND_ROLE, KIND_ROLEBINDING, KIND_CLUSTERROLE, KIND_CLUSTERROLEBINDING;
 
 /* "coreos.com/v1", "v1" */
 const char *kind_api_version(const struct kind *k, char *buf, size_t size);

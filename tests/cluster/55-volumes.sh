@@ -12,6 +12,9 @@ own_cleanup() {
 	kubectl delete storageclass files --ignore-not-found
 	kubectl delete namespace strict --ignore-not-found --wait=false
 	kubectl delete volumesnapshotclass copies --ignore-not-found
+	kubectl delete storageclass late --ignore-not-found
+	kubectl delete volumeattributesclass keep drop odd --ignore-not-found
+	kubectl label node node2 side-
 }
 
 check "images are built and imported" images
@@ -30,13 +33,13 @@ class() {
 		parameters: {deployment: glusterfs, namespace: quartermaster, kind: file, csi.storage.k8s.io/fstype: xfs}
 	END
 }
-# ask NAME CLASS MODE SIZE [JSON]: a claim; JSON goes into its spec
-ask() {
+# want NAME CLASS MODE SIZE [JSON]: a claim; JSON goes into its spec. ask: likewise, and it is bound
+ask() { want "$@" && k wait "pvc/$1" --for=jsonpath='{.status.phase}'=Bound --timeout=60s; }
+want() {
 	jq -n --arg name "$1" --arg class "$2" --arg mode "$3" --arg size "$4" --argjson more "${5:-{\}}" '{apiVersion: "v1", kind: "PersistentVolumeClaim",
-		metadata: {name: $name}, spec: ({storageClassName: $class, accessModes: [$mode], resources: {requests: {storage: $size}}} + $more)}' | k apply -f - &&
-		k wait "pvc/$1" --for=jsonpath='{.status.phase}'=Bound --timeout=60s
+		metadata: {name: $name}, spec: ({storageClassName: $class, accessModes: [$mode], resources: {requests: {storage: $size}}} + $more)}' | k apply -f -
 }
-# app NAME NODE CLAIM COMMAND [block]: a pod with a volume at /data, or a device
+# app NAME NODE CLAIM COMMAND [block]: a pod with a volume at /data, or a device; NODE "": where the scheduler puts it
 app() {
 	jq -n --arg name "$1" --arg node "$2" --arg claim "$3" --arg command "$4" --arg block "${5:-}" '{apiVersion: "v1", kind: "Pod", metadata: {name: $name},
 		spec: {restartPolicy: "Never", terminationGracePeriodSeconds: 1, nodeName: $node, containers: [{name: "c", image: "localhost/lab:1",
@@ -193,6 +196,39 @@ if [[ ${QM_LONG:-} ]]; then
 	check "the file system is clean" eval 'app look node3 dir "sleep 100000" && runs look && clean'
 	k delete pvc fenced --wait=false > /dev/null
 fi
+
+# ---- nodes, room, and what becomes of the data
+
+late_class() {
+	kubectl label node node2 side=east && kubectl apply -f - <<-'END'
+		apiVersion: storage.k8s.io/v1
+		kind: StorageClass
+		metadata: {name: late}
+		provisioner: csi.quartermaster.storage
+		volumeBindingMode: WaitForFirstConsumer
+		allowedTopologies: [{matchLabelExpressions: [{key: side, values: [east]}]}]
+		parameters: {deployment: glusterfs, namespace: quartermaster}
+	END
+}
+attributes_class() { # NAME KEY VALUE
+	jq -n --arg name "$1" --arg key "$2" --arg value "$3" '{apiVersion: "storage.k8s.io/v1", kind: "VolumeAttributesClass", metadata: {name: $name},
+		driverName: "csi.quartermaster.storage", parameters: {($key): $value}}' | kubectl apply -f -
+}
+pv_of() { kubectl get pv "$(k get pvc "$1" -o jsonpath='{.spec.volumeName}')" -o json; }
+change() { k patch pvc east --patch "{\"spec\":{\"volumeAttributesClassName\":\"$1\"}}"; }
+in_force() { k wait pvc/east --for=jsonpath='{.status.currentVolumeAttributesClassName}'="$1" --timeout=30s && pv_of east | jq -e --arg class "$1" '.spec.volumeAttributesClassName == $class'; }
+check "a class for some nodes" late_class
+check "its claim gets a volume with a pod" eval 'want east late ReadWriteOnce 32Mi && app east "" east "echo x > /data/x && sleep 100000" && runs east'
+check "which runs where the class allows" eval '[ "$(k get pod east -o jsonpath="{.spec.nodeName}")" = node2 ]'
+check "and the volume says so" eval 'pv_of east | jq -e ".spec.nodeAffinity.required.nodeSelectorTerms == [{matchExpressions: [{key: \"side\", operator: \"In\", values: [\"east\"]}]}]"'
+check "each class says what is left" eval 'q get csistoragecapacities -o json | jq -e "[.items[] | select(.nodeTopology == {} and .maximumVolumeSize) | .storageClassName] | contains([\"files\", \"glusterfs\", \"late\"])"'
+check "a pod whose claim fits nowhere is not placed" eval 'want huge late ReadWriteOnce 100Gi && app huge "" huge "sleep 100000" && wait_for 60 said huge "enough free storage"'
+check "and its claim is given to no node" eval 'k get pvc huge -o json | jq -e ".metadata.annotations[\"volume.kubernetes.io/selected-node\"] == null"'
+check "classes of attributes" eval 'attributes_class keep reclaim archive && attributes_class drop reclaim delete && attributes_class odd iops 3000'
+check "a claim is to be archived" eval 'change keep && in_force keep && pv_of east | jq -e ".metadata.annotations[\"quartermaster.storage/reclaim\"] == \"archive\""'
+check "what cannot be changed is refused" eval 'change odd && k wait pvc/east --for=jsonpath="{.status.modifyVolumeStatus.status}"=Infeasible --timeout=30s && wait_for 30 said east iops'
+check "and is not in force" eval 'k get pvc east -o json | jq -e ".status.currentVolumeAttributesClassName == \"keep\""'
+check "or is to be deleted after all" eval 'change drop && in_force drop && pv_of east | jq -e ".metadata.annotations[\"quartermaster.storage/reclaim\"] == null"'
 
 # ---- and nothing is left
 

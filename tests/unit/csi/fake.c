@@ -84,7 +84,8 @@ static int f_ready(struct volumes *v, struct error *err)
 static int make(struct fake *f, const struct volume_request *q, const char *name,
 		struct fake_volume **ret, struct error *err)
 {
-	struct fake_volume fresh = { .kind = q->kind };
+	struct fake_volume fresh = { .kind = q->kind,
+				     .archive = streq(q->attributes.reclaim, "archive") };
 	int rc = volume_size(q->kind, q->bytes, q->limit, VOLUME_DEFAULT_BYTES, &fresh.bytes, err);
 	if (rc < 0)
 		return rc;
@@ -187,8 +188,8 @@ static int f_expand(struct volumes *volumes, const struct handle *id, int64_t by
 	return v ? 0 : error_set(err, ENOENT, "no such volume");
 }
 
-static int f_capacity(struct volumes *v, const char *pool, int64_t *ret_left, int64_t *ret_biggest,
-		      struct error *err)
+static int f_capacity(struct volumes *v, const char *pool, enum volume_kind kind, int64_t *ret_left,
+		      int64_t *ret_biggest, struct error *err)
 {
 	*ret_left = pool && !streq(pool, FAKE_POOL) ? 0 : FAKE_BYTES;
 	*ret_biggest = *ret_left / 2;
@@ -272,9 +273,23 @@ static int f_snapshot_find(struct volumes *volumes, const struct handle *id,
 	return s ? 0 : error_set(err, ENOENT, "no such snapshot");
 }
 
+static int f_modify(struct volumes *volumes, const struct handle *id,
+		    const struct volume_attributes *attributes, struct error *err)
+{
+	struct fake *f = fake_of(volumes);
+	pthread_mutex_lock(&f->lock);
+	work(f, id->name);
+	struct fake_volume *v = find(f->items, f->count, id->name);
+	if (v && attributes->reclaim)
+		v->archive = streq(attributes->reclaim, "archive");
+	pthread_mutex_unlock(&f->lock);
+	return v ? 0 : error_set(err, ENOENT, "no such volume");
+}
+
 static const struct volumes_ops ops = {
 	f_ready,    f_create,	f_remove,	   f_find,	f_list,		 f_expand,
 	f_capacity, f_snapshot, f_snapshot_remove, f_snapshots, f_snapshot_find,
+	f_modify,
 };
 
 /* ---- the service ------------------------------------------------------------------------------- */

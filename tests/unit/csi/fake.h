@@ -21,6 +21,7 @@ struct fake_volume {
 	int64_t bytes;
 	char *source;
 	bool busy;
+	bool archive; /* what reclaim says */
 };
 
 struct fake {

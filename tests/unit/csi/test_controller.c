@@ -25,6 +25,7 @@ struct ask {
 	Csi__V1__VolumeCapability__MountVolume mount;
 	Csi__V1__VolumeCapability__BlockVolume block;
 	Csi__V1__CreateVolumeRequest__ParametersEntry parameter, *parameters[1];
+	Csi__V1__CreateVolumeRequest__MutableParametersEntry mutable_one, *mutable[1];
 	Csi__V1__VolumeContentSource source;
 	Csi__V1__VolumeContentSource__SnapshotSource snapshot;
 	Csi__V1__VolumeContentSource__VolumeSource volume;
@@ -40,6 +41,7 @@ static void ask_init(struct ask *a, const char *name)
 		.mount = CSI__V1__VOLUME_CAPABILITY__MOUNT_VOLUME__INIT,
 		.block = CSI__V1__VOLUME_CAPABILITY__BLOCK_VOLUME__INIT,
 		.parameter = CSI__V1__CREATE_VOLUME_REQUEST__PARAMETERS_ENTRY__INIT,
+		.mutable_one = CSI__V1__CREATE_VOLUME_REQUEST__MUTABLE_PARAMETERS_ENTRY__INIT,
 		.source = CSI__V1__VOLUME_CONTENT_SOURCE__INIT,
 		.snapshot = CSI__V1__VOLUME_CONTENT_SOURCE__SNAPSHOT_SOURCE__INIT,
 		.volume = CSI__V1__VOLUME_CONTENT_SOURCE__VOLUME_SOURCE__INIT,
@@ -74,6 +76,15 @@ static void ask_parameter(struct ask *a, const char *key, const char *value)
 	a->parameter.key = (char *)key;
 	a->parameter.value = (char *)value;
 	a->m.n_parameters = 1;
+}
+
+static void ask_mutable(struct ask *a, const char *key, const char *value)
+{
+	a->mutable_one.key = (char *)key;
+	a->mutable_one.value = (char *)value;
+	a->mutable[0] = &a->mutable_one;
+	a->m.mutable_parameters = a->mutable;
+	a->m.n_mutable_parameters = 1;
 }
 
 static enum grpc_code create(struct fake *f, struct ask *a, char **ret_id, int64_t *ret_bytes)
@@ -601,6 +612,54 @@ static void health(void **state)
 	fake_free(f);
 }
 
+/* ---- changing ---------------------------------------------------------------------------------- */
+
+static enum grpc_code modify(struct fake *f, const char *id, const char *key, const char *value)
+{
+	Csi__V1__ControllerModifyVolumeRequest q = CSI__V1__CONTROLLER_MODIFY_VOLUME_REQUEST__INIT;
+	Csi__V1__ControllerModifyVolumeRequest__MutableParametersEntry
+		entry = CSI__V1__CONTROLLER_MODIFY_VOLUME_REQUEST__MUTABLE_PARAMETERS_ENTRY__INIT,
+		*entries[] = { &entry };
+
+	q.volume_id = (char *)id;
+	q.mutable_parameters = entries;
+	q.n_mutable_parameters = key != NULL;
+	entry.key = (char *)key;
+	entry.value = (char *)value;
+	return fake_call(f, "ControllerModifyVolume", &q, NULL, NULL);
+}
+
+static void modifies(void **state)
+{
+	struct fake *f = fake_new(4);
+	struct ask a;
+	cleanup_free char *id = NULL;
+
+	ask_init(&a, "one");
+	ask_mutable(&a, "reclaim", "never");
+	assert_int_equal(create(f, &a, NULL, NULL), GRPC_INVALID_ARGUMENT);
+	ask_mutable(&a, "kind", "file");
+	assert_int_equal(create(f, &a, NULL, NULL), GRPC_INVALID_ARGUMENT);
+	assert_int_equal(f->count, 0);
+	ask_mutable(&a, "reclaim", "archive");
+	assert_int_equal(create(f, &a, &id, NULL), GRPC_OK);
+	assert_true(f->items[0].archive);
+
+	assert_int_equal(modify(f, "", "reclaim", "delete"), GRPC_INVALID_ARGUMENT);
+	assert_int_equal(modify(f, "v1.gold-1.d.none", "reclaim", "delete"), GRPC_NOT_FOUND);
+	assert_int_equal(modify(f, "../x", "reclaim", "delete"), GRPC_NOT_FOUND);
+	assert_int_equal(modify(f, id, "size", "1"), GRPC_INVALID_ARGUMENT);
+	assert_int_equal(modify(f, id, "reclaim", "Delete"), GRPC_INVALID_ARGUMENT);
+	assert_int_equal(modify(f, id, NULL, NULL), GRPC_OK);
+	assert_true(f->items[0].archive);
+	assert_int_equal(modify(f, id, "reclaim", "delete"), GRPC_OK);
+	assert_false(f->items[0].archive);
+	f->elsewhere = true;
+	assert_int_equal(modify(f, id, "reclaim", "archive"), GRPC_UNAVAILABLE);
+	f->elsewhere = false;
+	fake_free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -610,7 +669,7 @@ int main(void)
 		cmocka_unit_test(validation), cmocka_unit_test(paging),
 		cmocka_unit_test(snapshots),  cmocka_unit_test(copies),
 		cmocka_unit_test(elsewhere),  cmocka_unit_test(capacity),
-		cmocka_unit_test(health),
+		cmocka_unit_test(health),     cmocka_unit_test(modifies),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

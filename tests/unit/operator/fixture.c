@@ -74,8 +74,11 @@ static int f_list(struct kube *k, const struct kind *kind, const char *ns,
 static int f_create(struct kube *k, const struct kind *kind, const json_t *object, json_t **ret,
 		    struct error *err)
 {
-	if (kind == &KIND_EVENT)
+	if (kind == &KIND_EVENT) {
+		strv_add_take(&F(k)->events,
+			      xasprintf("%s: %s", jstr(object, "reason"), jstr(object, "message")));
 		return 0;
+	}
 	if (is_refused(F(k), object_name(object)))
 		return refuse(err);
 	WRITE(F(k), err, kube_create(F(k)->api, kind, object, fault_ ? NULL : ret, err));
@@ -550,6 +553,7 @@ void settle(struct fixture *f)
 		reconcile_all(f, &CLAIM_CONTROLLER, &KIND_PVC);
 		reconcile_all(f, &BINDER_CONTROLLER, &KIND_PVC);
 		reconcile_all(f, &RESIZE_CONTROLLER, &KIND_PVC);
+		reconcile_all(f, &MODIFY_CONTROLLER, &KIND_PVC);
 		reconcile_all(f, &SNAPSHOT_CONTROLLER, &KIND_VOLUMESNAPSHOT);
 		reconcile_all(f, &CONTENT_CONTROLLER, &KIND_VOLUMESNAPSHOTCONTENT);
 		reconcile_all(f, &BINDER_CONTROLLER, &KIND_PV);
@@ -628,6 +632,7 @@ void fixture_free(struct fixture *f)
 	json_decref(f->stale_nodes);
 	json_decref(f->stale);
 	strv_done(&f->seen);
+	strv_done(&f->events);
 	free(f);
 }
 
@@ -679,6 +684,21 @@ void add_claim(struct fixture *f, const char *name, const char *class, const cha
 	must(kube_create(f->api, &KIND_PVC, claim, NULL, &err), &err);
 }
 
+void add_storage_class(struct fixture *f, const char *name, json_t *parameters, json_t *more)
+{
+	struct error err = ERROR_INIT;
+	cleanup_json json_t *class = json_pack(
+		"{s:s, s:s, s:{s:s}, s:s, s:o, s:s, s:b}", "apiVersion", "storage.k8s.io/v1",
+		"kind", "StorageClass", "metadata", "name", name, "provisioner", QM_DRIVER,
+		"parameters", parameters, "reclaimPolicy", "Delete", "allowVolumeExpansion", 1);
+
+	if (!jstr(class, "parameters", "deployment"))
+		jset(class, json_string("gold"), "parameters", "deployment");
+	if (more)
+		json_object_update_new(class, more);
+	must(kube_create(f->api, &KIND_STORAGECLASS, class, NULL, &err), &err);
+}
+
 static const char *ns_for(const struct kind *kind)
 {
 	return kind->namespaced ? NS : NULL;
@@ -700,6 +720,23 @@ json_t *get_pv_of(struct fixture *f, const char *name)
 	cleanup_json json_t *claim = get_claim(f, name);
 	const char *volume = jstr(claim, "spec", "volumeName");
 	return volume ? get(f, &KIND_PV, volume) : NULL;
+}
+
+bool waits(struct fixture *f, const char *claim, const char *why)
+{
+	cleanup_json json_t *c = get_claim(f, claim);
+	const char *text = object_annotation(c, QM_ANNOTATION_WAITING);
+	return text && strstr(text, why);
+}
+
+bool said(struct fixture *f, const char *reason, const char *message)
+{
+	for (size_t i = 0; i < f->events.count; i++)
+		if (str_has_prefix(f->events.items[i], reason) &&
+		    f->events.items[i][strlen(reason)] == ':' &&
+		    strstr(f->events.items[i], message))
+			return true;
+	return false;
 }
 
 void discard(struct fixture *f, const struct kind *kind, const char *name)

@@ -52,6 +52,7 @@ struct fixture {
 	bool agents_silent;
 	int interruptible; /* calls of the platform since it was reset that allowed to stop bricks */
 	int64_t pool_bytes; /* capacity of each pool */
+	struct strv events; /* "Reason: message" of each */
 	struct strv seen; /* keys of all claims and volumes that ever were */
 };
 
@@ -71,6 +72,12 @@ void add_nodes(struct fixture *f, int count, int devices);
 /* A store that is ONLINE: three nodes with one device each, one pool of 10 GiB. */
 struct fixture *fixture_online(void);
 void add_claim(struct fixture *f, const char *name, const char *class, const char *size);
+/* A class of ours, of deployment gold unless the parameters (stolen, as more is) say another; more: top-level fields. */
+void add_storage_class(struct fixture *f, const char *name, json_t *parameters, json_t *more);
+/* Whether the claim says that it waits, with that in the reason. */
+bool waits(struct fixture *f, const char *claim, const char *why);
+/* Whether there was an Event of that reason with that in its message. */
+bool said(struct fixture *f, const char *reason, const char *message);
 /* New references; NULL: not there. */
 json_t *get(struct fixture *f, const struct kind *kind, const char *name);
 json_t *get_claim(struct fixture *f, const char *name);

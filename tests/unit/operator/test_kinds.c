@@ -14,29 +14,6 @@
 /* What a class can say of its volumes. */
 #define POOL "gold-1"
 
-/* A class of ours; parameters is stolen. */
-static void add_class(struct fixture *f, const char *name, json_t *parameters, json_t *more)
-{
-	struct error err = ERROR_INIT;
-	cleanup_json json_t *class = json_pack(
-		"{s:s, s:s, s:{s:s}, s:s, s:o, s:s, s:b}", "apiVersion", "storage.k8s.io/v1",
-		"kind", "StorageClass", "metadata", "name", name, "provisioner", QM_DRIVER,
-		"parameters", parameters, "reclaimPolicy", "Delete", "allowVolumeExpansion", 1);
-
-	jset(class, json_string("gold"), "parameters", "deployment");
-	if (more)
-		json_object_update_new(class, more);
-	if (kube_create(f->api, &KIND_STORAGECLASS, class, NULL, &err) < 0)
-		fail_msg("%s", err.message);
-}
-
-static bool waits(struct fixture *f, const char *claim, const char *why)
-{
-	cleanup_json json_t *c = get_claim(f, claim);
-	const char *said = object_annotation(c, QM_ANNOTATION_WAITING);
-	return said && strstr(said, why);
-}
-
 /* ---- a pool for itself ------------------------------------------------------------------------- */
 
 static void whole_pool(void **state)
@@ -44,7 +21,7 @@ static void whole_pool(void **state)
 	struct fixture *f = fixture_online();
 
 	f->op.overcommit = 3;
-	add_class(f, "whole", json_pack("{s:s}", "kind", "whole"), NULL);
+	add_storage_class(f, "whole", json_pack("{s:s}", "kind", "whole"), NULL);
 	add_claim(f, "big", "whole", "11Gi");
 	add_claim(f, "w", "whole", "1Gi");
 	settle(f);
@@ -86,7 +63,7 @@ static void whole_pool_of_kept_data(void **state)
 {
 	struct fixture *f = fixture_online();
 
-	add_class(f, "whole", json_pack("{s:s}", "kind", "whole"), NULL);
+	add_storage_class(f, "whole", json_pack("{s:s}", "kind", "whole"), NULL);
 	jset(f->volumes, json_integer(1), POOL, "archived-pvc-1");
 	add_claim(f, "w", "whole", "1Gi");
 	settle(f);
@@ -119,7 +96,7 @@ static void whole_pool_by_csi(void **state)
 	assert_int_equal(v->ops->create(v, &q, &again, NULL), 0);
 	assert_string_equal(info.id, again.id);
 	assert_int_equal(v->ops->create(v, &d, NULL, NULL), -ENOSPC);
-	assert_int_equal(v->ops->capacity(v, NULL, &left, &biggest, NULL), 0);
+	assert_int_equal(v->ops->capacity(v, NULL, VOLUME_DIRECTORY, &left, &biggest, NULL), 0);
 	assert_int_equal(left, 0);
 	assert_int_equal(handle_parse(info.id, &id, NULL), 0);
 	assert_int_equal(v->ops->remove(v, &id, NULL), 0);

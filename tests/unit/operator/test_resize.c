@@ -23,6 +23,16 @@ static void assert_sizes(struct fixture *f, const char *name, const char *volume
 	assert_string_equal(jstr(claim, "status", "capacity", "storage"), told);
 }
 
+/* What is promised to the claim, and how far growing is; NULL: nothing is under way. */
+static void assert_state(struct fixture *f, const char *name, const char *promised,
+			 const char *state)
+{
+	cleanup_json json_t *claim = get_claim(f, name);
+
+	assert_string_equal(jstr(claim, "status", "allocatedResources", "storage"), promised);
+	assert_true(streq(jstr(claim, "status", "allocatedResourceStatuses", "storage"), state));
+}
+
 static void grows(void **state)
 {
 	struct fixture *f = fixture_online();
@@ -53,10 +63,55 @@ static void no_room(void **state)
 	settle(f);
 	assert_sizes(f, "c1", "1Gi", "1Gi");
 	assert_int_equal(ledger_promised(f->op.ledger, NULL), 9 * GIB);
+	assert_state(f, "c1", "3Gi", "ControllerResizeInfeasible");
+	cleanup_json json_t *claim = get_claim(f, "c1");
+	assert_non_null(strstr(claim_said(claim, "ControllerResizeError"), "at most"));
 	discard(f, &KIND_PVC, "c2");
 	settle(f);
 	settle(f);
 	assert_sizes(f, "c1", "3Gi", "3Gi");
+	fixture_free(f);
+}
+
+/* Too much was asked for: then less. */
+static void asks_for_less(void **state)
+{
+	struct fixture *f = fixture_online(); /* 10 GiB */
+
+	add_claim(f, "c1", "gold", "1Gi");
+	settle(f);
+	ask_for(f, "c1", "20Gi");
+	settle(f);
+	ask_for(f, "c1", "11Gi"); /* still too much */
+	settle(f);
+	assert_state(f, "c1", "11Gi", "ControllerResizeInfeasible");
+	ask_for(f, "c1", "2Gi");
+	settle(f);
+	assert_sizes(f, "c1", "2Gi", "2Gi");
+	assert_state(f, "c1", "2Gi", NULL);
+	cleanup_json json_t *claim = get_claim(f, "c1");
+	assert_int_equal(json_array_size(jget(claim, "status", "conditions")), 0);
+	fixture_free(f);
+}
+
+/* What was begun may have taken effect, so that is what it gets. */
+static void less_comes_too_late(void **state)
+{
+	struct fixture *f = fixture_online();
+
+	add_claim(f, "c1", "gold", "1Gi");
+	settle(f);
+	f->worker_rc = -ETIMEDOUT;
+	ask_for(f, "c1", "5Gi");
+	settle(f);
+	assert_state(f, "c1", "5Gi", "ControllerResizeInProgress");
+	ask_for(f, "c1", "2Gi");
+	fixture_restart(f);
+	settle(f);
+	f->worker_rc = 0;
+	settle(f);
+	assert_sizes(f, "c1", "5Gi", "5Gi");
+	assert_int_equal(ledger_promised(f->op.ledger, NULL), 5 * GIB);
 	fixture_free(f);
 }
 
@@ -149,6 +204,8 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(grows),
 		cmocka_unit_test(no_room),
+		cmocka_unit_test(asks_for_less),
+		cmocka_unit_test(less_comes_too_late),
 		cmocka_unit_test(pool_does_not_answer),
 		cmocka_unit_test(volume_of_another),
 		cmocka_unit_test(pool_is_anothers),

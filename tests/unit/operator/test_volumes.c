@@ -159,7 +159,7 @@ static void room(void **state)
 	int64_t left, biggest;
 
 	assert_int_equal(create(f, &q, NULL), 0);
-	assert_int_equal(v->ops->capacity(v, NULL, &left, &biggest, NULL), 0);
+	assert_int_equal(v->ops->capacity(v, NULL, VOLUME_DIRECTORY, &left, &biggest, NULL), 0);
 	assert_int_equal(left, 4 * GIB);
 	assert_int_equal(biggest, 4 * GIB);
 	q.name = "b";

@@ -79,7 +79,7 @@ static void test_kinds(void **state)
 			assert_true(isupper((unsigned char)c->name[0]));
 		}
 	}
-	assert_int_equal(n, 16);
+	assert_int_equal(n, 17);
 }
 
 /* The client knows them; nothing that serves or explains does. */
@@ -130,6 +130,7 @@ static void test_columns_promised(void **state)
 			    "VolumeAttributesClass Reason Age" },
 		{ &KIND_STORAGECLASS,
 		  "Name Provisioner ReclaimPolicy VolumeBindingMode AllowVolumeExpansion Age" },
+		{ &KIND_VOLUMEATTRIBUTESCLASS, "Name DriverName Age" },
 		{ &KIND_EVENT, "Last Seen Type Reason Object Message" },
 	};
 

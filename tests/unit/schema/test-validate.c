@@ -30,6 +30,8 @@ static const char seed_example[] = "apiVersion: \"coreos.com/v1\"\n"
 	CLAIM("{accessModes: [ReadWriteOnce], resources: {requests: {storage: " size "}}}")
 #define VOLUME(spec) "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: v}\nspec: " spec
 #define CLASS(rest) "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: c}\n" rest
+#define ATTRIBUTES(rest)                                                                           \
+	"apiVersion: storage.k8s.io/v1\nkind: VolumeAttributesClass\nmetadata: {name: c}\n" rest
 #define SECRET(rest) "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n" rest
 #define A64 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
@@ -61,6 +63,7 @@ static const char *const good[] = {
 	       "null}"),
 	CLASS("provisioner: csi.quartermaster.storage\nparameters: {deployment: d}\nmountOptions: "
 	      "[ro]"),
+	ATTRIBUTES("driverName: csi.quartermaster.storage\nparameters: {reclaim: archive}"),
 	SECRET("data: {a: YWJj, b: ''}\nstringData: {c: d}\ntype: Opaque"),
 	"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a.conf: 'x'}",
 	"apiVersion: v1\nkind: Namespace\nmetadata: {name: c}",
@@ -260,6 +263,9 @@ static const struct bad bad[] = {
 	{ CLASS("parameters: {}"), "provisioner: missing" },
 	{ CLASS("provisioner: p\nparameters: {a: 1}"),
 	  "parameters.a: must be a string, not a number" },
+	{ ATTRIBUTES("parameters: {a: b}"), "driverName: missing" },
+	{ ATTRIBUTES("driverName: d"), "parameters: missing" },
+	{ ATTRIBUTES("driverName: d\nparameters: {}"), "parameters: must not be empty" },
 	{ SECRET("data: {a: 'not base64!'}"),
 	  "data: the value of \"a\" is not base64; write plain text below stringData instead" },
 	{ "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {../a: b}",
@@ -332,6 +338,8 @@ static void test_changes(void **state)
 		  "parameters: " },
 		{ CLASS("provisioner: a"), CLASS("provisioner: a\nallowVolumeExpansion: true"),
 		  NULL },
+		{ ATTRIBUTES("driverName: d\nparameters: {a: b}"),
+		  ATTRIBUTES("driverName: d\nparameters: {a: c}"), "parameters: " },
 		{ VOLUME("{capacity: {storage: 1}, accessModes: [ReadWriteOnce], csi: {driver: d, "
 			 "volumeHandle: h}}"),
 		  VOLUME("{capacity: {storage: 1}, accessModes: [ReadWriteOnce], csi: {driver: d, "
@@ -340,6 +348,11 @@ static void test_changes(void **state)
 		{ SIZED("1Gi"), SIZED("2Gi"), NULL },
 		{ SIZED("1Gi"), SIZED("1023Mi"),
 		  "spec.resources.requests.storage: cannot shrink; a claim can only grow" },
+		{ SIZED("9Gi") "\nstatus: {phase: Bound, capacity: {storage: 1Gi}}", SIZED("2Gi"),
+		  NULL },
+		{ SIZED("9Gi") "\nstatus: {phase: Bound, capacity: {storage: 1Gi}}", SIZED("1Gi"),
+		  "spec.resources.requests.storage: cannot be less than what the volume has; a "
+		  "volume never shrinks" },
 		{ CLAIM("{accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}"),
 		  CLAIM("{accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}"),
 		  "spec.accessModes: cannot be changed once the claim exists; only its size can "

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Provisioning as a cluster knows it from the provisioners of others: nodes, secrets, what a volume says of itself. */
+#include "fixture.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+/* after what it needs */
+#include <cmocka.h>
+
+#define ZONE "topology.kubernetes.io/zone"
+
+/* ---- nodes ------------------------------------------------------------------------------------- */
+
+/* As a cluster's: somebody else binds, and a scheduler chooses nodes. */
+static struct fixture *cluster(void)
+{
+	struct fixture *f = fixture_online();
+
+	add_storage_class(
+		f, "east", json_object(),
+		json_pack("{s:s, s:[{s:[{s:s, s:[s, s]}]}, {s:[{s:s, s:[s]}, {s:s, s:[s]}]}]}",
+			  "volumeBindingMode", "WaitForFirstConsumer", "allowedTopologies",
+			  "matchLabelExpressions", "key", ZONE, "values", "e1", "e2",
+			  "matchLabelExpressions", "key", ZONE, "values", "w1", "key", "disk",
+			  "values", "fast"));
+	f->op.binder = false;
+	return f;
+}
+
+static void add_machine(struct fixture *f, const char *name, const char *zone, const char *disk)
+{
+	cleanup_json json_t *node =
+		json_pack("{s:s, s:s, s:{s:s, s:{s:s, s:s}}}", "apiVersion", "v1", "kind", "Node",
+			  "metadata", "name", name, "labels", ZONE, zone, "disk", disk);
+
+	assert_int_equal(kube_create(f->api, &KIND_NODE, node, NULL, NULL), 0);
+}
+
+static void annotate(struct fixture *f, const char *claim, const char *key, const char *value)
+{
+	patch(f, &KIND_PVC, claim,
+	      json_pack("{s:{s:{s:s}}}", "metadata", "annotations", key, value));
+}
+
+static void add_waiting(struct fixture *f, const char *name)
+{
+	add_claim(f, name, "east", "1Gi");
+	annotate(f, name, "volume.kubernetes.io/storage-provisioner", QM_DRIVER);
+}
+
+static json_t *pv_made(struct fixture *f, const char *name)
+{
+	cleanup_json json_t *claim = get_claim(f, name);
+	cleanup_free char *volume = pv_name(claim);
+
+	return get(f, &KIND_PV, volume);
+}
+
+/* Whether the claim was given back to the scheduler, without a volume. */
+static bool chooses_again(struct fixture *f, const char *name)
+{
+	cleanup_json json_t *claim = get_claim(f, name), *pv = pv_made(f, name);
+
+	return !pv && !object_annotation(claim, ANNOTATION_SELECTED_NODE) &&
+	       !object_has_finalizer(claim, QM_FINALIZER_PROVISION);
+}
+
+static void volume_stays_where_it_may(void **state)
+{
+	struct fixture *f = cluster();
+
+	add_machine(f, "n1", "e2", "slow");
+	add_waiting(f, "c1");
+	settle(f);
+	cleanup_json json_t *early = pv_made(f, "c1");
+	assert_null(early); /* no node is chosen yet */
+	annotate(f, "c1", ANNOTATION_SELECTED_NODE, "n1");
+	settle(f);
+	cleanup_json json_t *pv = pv_made(f, "c1");
+	cleanup_json json_t *wanted = json_pack(
+		"{s:{s:[{s:[{s:s, s:s, s:[s, s]}]}, {s:[{s:s, s:s, s:[s]}, {s:s, s:s, s:[s]}]}]}}",
+		"required", "nodeSelectorTerms", "matchExpressions", "key", ZONE, "operator", "In",
+		"values", "e1", "e2", "matchExpressions", "key", ZONE, "operator", "In", "values",
+		"w1", "key", "disk", "operator", "In", "values", "fast");
+	assert_true(json_equal(jget(pv, "spec", "nodeAffinity"), wanted));
+	fixture_free(f);
+}
+
+static void node_does_not_fit(void **state)
+{
+	struct fixture *f = cluster();
+
+	add_machine(f, "n1", "w1", "slow");
+	add_machine(f, "n2", "w1", "fast");
+	add_waiting(f, "c1");
+	annotate(f, "c1", ANNOTATION_SELECTED_NODE, "n0");
+	settle(f);
+	assert_true(chooses_again(f, "c1"));
+	assert_true(said(f, "ProvisioningFailed", "n0, which the scheduler chose, is gone"));
+	annotate(f, "c1", ANNOTATION_SELECTED_NODE, "n1");
+	settle(f);
+	assert_true(chooses_again(f, "c1"));
+	assert_true(said(f, "ProvisioningFailed", "none of those that StorageClass east allows"));
+	annotate(f, "c1", ANNOTATION_SELECTED_NODE, "n2");
+	settle(f);
+	cleanup_json json_t *pv = pv_made(f, "c1");
+	assert_non_null(pv);
+	fixture_free(f);
+}
+
+/* What has begun is brought to its end, whatever becomes of the node: the volume is not on it. */
+static void node_goes_meanwhile(void **state)
+{
+	struct fixture *f = cluster();
+
+	add_machine(f, "n1", "e1", "slow");
+	add_waiting(f, "c1");
+	annotate(f, "c1", ANNOTATION_SELECTED_NODE, "n1");
+	f->worker_rc = -ETIMEDOUT;
+	settle(f);
+	discard(f, &KIND_NODE, "n1");
+	settle(f);
+	f->worker_rc = 0;
+	settle(f);
+	cleanup_json json_t *pv = pv_made(f, "c1"), *claim = get_claim(f, "c1");
+	assert_non_null(pv);
+	assert_string_equal(object_annotation(claim, ANNOTATION_SELECTED_NODE), "n1");
+	fixture_free(f);
+}
+
+/* Without a scheduler there is nothing to wait for; where volumes may be is said all the same. */
+static void one_machine(void **state)
+{
+	struct fixture *f = cluster();
+
+	f->op.binder = true;
+	add_claim(f, "c1", "east", "1Gi");
+	add_claim(f, "c2", "gold", "1Gi");
+	settle(f);
+	cleanup_json json_t *pv = get_pv_of(f, "c1"), *plain = get_pv_of(f, "c2");
+	assert_non_null(jget(pv, "spec", "nodeAffinity"));
+	assert_null(jget(plain, "spec", "nodeAffinity"));
+	fixture_free(f);
+}
+
+/* ---- secrets ----------------------------------------------------------------------------------- */
+
+#define CSI "csi.storage.k8s.io/"
+
+static void assert_ref(const json_t *pv, const char *reference, const char *ns, const char *name)
+{
+	assert_string_equal(jstr(pv, "spec", "csi", reference, "namespace"), ns);
+	assert_string_equal(jstr(pv, "spec", "csi", reference, "name"), name);
+}
+
+static void secrets_of_a_class(void **state)
+{
+	struct fixture *f = fixture_online();
+
+	add_storage_class(
+		f, "s",
+		json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}",
+			  CSI "provisioner-secret-name", "admin",
+			  CSI "provisioner-secret-namespace", "kube-system",
+			  CSI "node-stage-secret-name", "${pvc.name}-${pvc.namespace}.key",
+			  CSI "node-stage-secret-namespace", "${pvc.namespace}",
+			  CSI "node-publish-secret-name", "${pvc.annotations['team/a.b']}",
+			  CSI "node-publish-secret-namespace", "x-${pvc.namespace}",
+			  CSI "controller-expand-secret-name", "${pv.name}",
+			  CSI "controller-expand-secret-namespace", "ns",
+			  CSI "node-expand-secret-name", "plain",
+			  CSI "node-expand-secret-namespace", "${pv.name}"),
+		NULL);
+	add_claim(f, "c1", "s", "1Gi");
+	settle(f);
+	assert_true(waits(f, "c1", "team/a.b")); /* it has no such annotation yet */
+	assert_true(said(f, "ProvisioningFailed", "node-publish-secret-name"));
+	assert_int_equal(json_object_size(jget(f->volumes, "gold-1")), 0);
+	annotate(f, "c1", "team/a.b", "ours");
+	settle(f);
+	cleanup_json json_t *pv = get_pv_of(f, "c1");
+	assert_ref(pv, "nodeStageSecretRef", "default", "c1-default.key");
+	assert_ref(pv, "nodePublishSecretRef", "x-default", "ours");
+	assert_ref(pv, "controllerExpandSecretRef", "ns", object_name(pv));
+	assert_ref(pv, "nodeExpandSecretRef", object_name(pv), "plain");
+	assert_null(jget(pv, "spec", "csi", "controllerPublishSecretRef"));
+	static const char deletion[] = "volume.kubernetes.io/provisioner-deletion-secret-";
+	cleanup_free char *name = xasprintf("%sname", deletion),
+			  *ns = xasprintf("%snamespace", deletion);
+	assert_string_equal(object_annotation(pv, name), "admin");
+	assert_string_equal(object_annotation(pv, ns), "kube-system");
+	assert_string_equal(jstr(pv, "spec", "csi", "volumeAttributes", "export"),
+			    "10.0.0.1:/gold-1");
+	assert_string_equal(object_annotation(pv, "pv.kubernetes.io/provisioned-by"), QM_DRIVER);
+	fixture_free(f);
+}
+
+/* Nothing that the claim's author writes chooses a namespace, or becomes something else than a name. */
+static void secrets_refused(void **state)
+{
+	static const struct {
+		const char *name, *ns, *why;
+	} bad[] = {
+		{ "a", NULL, "but not " CSI "node-stage-secret-namespace" },
+		{ NULL, "a", "but not " CSI "node-stage-secret-name" },
+		{ "a", "${pvc.name}", "pvc.name" },
+		{ "a", "${pvc.annotations['evil']}", "evil" },
+		{ "${pvc.annotations['evil']}", "a", "../x" },
+		{ "${pvc.annotations['']}", "a", "has no value" },
+		{ "${pvc.annotations['", "a", "has no value" },
+		{ "${pvc.uid}", "a", "pvc.uid" },
+		{ "Upper", "a", "no name of a secret" },
+		{ "a", "a.b", "no name of a namespace" },
+		{ "", "a", "no name of a secret" },
+	};
+	struct fixture *f = fixture_online();
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		cleanup_free char *name = xasprintf("c%zu", i);
+
+		add_storage_class(f, name,
+				  json_pack("{s:s*, s:s*}", CSI "node-stage-secret-name",
+					    bad[i].name, CSI "node-stage-secret-namespace",
+					    bad[i].ns),
+				  NULL);
+		add_claim(f, name, name, "1Mi");
+		annotate(f, name, "evil", "../x");
+	}
+	add_storage_class(f, "odd", json_pack("{s:s}", CSI "node-secret-name", "a"), NULL);
+	add_claim(f, "odd", "odd", "1Mi");
+	settle(f);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		cleanup_free char *name = xasprintf("c%zu", i);
+
+		assert_true(waits(f, name, bad[i].why));
+	}
+	assert_true(waits(f, "odd", "which nobody knows"));
+	assert_int_equal(count(f, &KIND_PV), 0);
+	fixture_free(f);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(volume_stays_where_it_may), cmocka_unit_test(node_does_not_fit),
+		cmocka_unit_test(node_goes_meanwhile),	     cmocka_unit_test(one_machine),
+		cmocka_unit_test(secrets_of_a_class),	     cmocka_unit_test(secrets_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
