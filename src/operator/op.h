@@ -109,10 +109,13 @@ json_t *pv_new(const struct operator* op, const json_t *claim, const json_t *cla
 /* ---- claims (claim.c) ------------------------------------------------------------------------- */
 /* Whether its class, as the cache has it, gives volumes that have a pool for themselves. */
 bool claim_wants_whole(struct reconcile *r, const json_t *claim);
+bool claim_wants_mode(const json_t *claim, const char *mode);
 
 /* ---- binding (bind.c) ------------------------------------------------------------------------- */
 /* A volume of the cache that a person made and that fits the claim: new reference, or NULL. */
 json_t *bind_candidate(struct reconcile *r, const json_t *claim);
+/* Whether the volume is meant for that claim: by uid, or by name where it has none. */
+bool pv_refers_to(const json_t *pv, const json_t *claim);
 
 extern const struct controller SYSTEM_CONTROLLER, CLAIM_CONTROLLER, VOLUME_CONTROLLER,
 	RESIZE_CONTROLLER, SNAPSHOT_CONTROLLER, CONTENT_CONTROLLER, BINDER_CONTROLLER;
