@@ -29,6 +29,9 @@ static const char usage[] =
 	"  --any-target        targets may lie anywhere\n"
 	"  --no-registration   do not make the driver known to kubelet\n"
 	"  --max-volumes N     how many volumes the machine may have at a time; default: no limit\n"
+	"  --takeover-after S  a node that has not renewed its reservation of a block device for S "
+	"seconds may be\n"
+	"                      put out; default 300, the same on all nodes\n"
 	"  --clients DIR       where client containers are found: DIR/PROTOCOL/client.sock; "
 	"default: "
 	"all\n"
@@ -45,6 +48,7 @@ static const struct option flags[] = {
 	{ "any-target", no_argument, NULL, 'a' },
 	{ "no-registration", no_argument, NULL, 'r' },
 	{ "max-volumes", required_argument, NULL, 'm' },
+	{ "takeover-after", required_argument, NULL, 't' },
 	{ "clients", required_argument, NULL, 'c' },
 	{ "state-dir", required_argument, NULL, 'S' },
 	{ "run-dir", required_argument, NULL, 'R' },
@@ -90,6 +94,8 @@ static int parse_flag(int c, struct settings *s)
 		return 0;
 	case 'm':
 		return parse_number(optarg, &o->max_volumes);
+	case 't':
+		return parse_number(optarg, &o->lapse_s);
 	case 'S':
 		return setenv("QM_STATE_DIR", optarg, 1);
 	case 'R':

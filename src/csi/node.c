@@ -157,6 +157,8 @@ int csi_node_start(const struct csi_node_options *o, struct csi_node **ret, stru
 	if (r == 0)
 		r = open_hostvol(o->state_dir, o->run_dir, o->host, &n->h, err);
 	if (r == 0)
+		r = fences_start(n, o->lapse_s, err);
+	if (r == 0)
 		r = serve(n, o, err);
 	if (r < 0) {
 		csi_node_free(n);
@@ -174,6 +176,7 @@ void csi_node_free(struct csi_node *n)
 	if (n->server)
 		(void)unlink(n->endpoint);
 	grpc_server_free(n->server);
+	fences_end(n);
 	hostvol_close(n->h);
 	strv_done(&n->busy);
 	pthread_mutex_destroy(&n->lock);
