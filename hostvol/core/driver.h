@@ -79,6 +79,7 @@ struct driver {
 	 */
 	int (*tidy)(json_t *params, struct error *err);
 	const struct device_type *device; /* of those that vendors' software brings (device.h) */
+	const char *exclusive; /* the parameter (a boolean) that keeps all other hosts from writing; or NULL */
 };
 
 /* Every driver name of the specification, ended by NULL. */

@@ -362,7 +362,10 @@ const struct driver driver_fc = {
 	.aliases = (const char *const[]){ "FC", NULL },
 	.title = "Fibre Channel",
 	.help = "A logical unit behind Fibre Channel ports that this host sees, on one or several "
-		"paths. Needs multipath-tools for several paths.",
+		"paths. Needs multipath-tools for several paths. "
+		"As a CSI volume with a single writer it is reserved for its node (SCSI persistent "
+		"reservation); a target without "
+		"that needs fencing: none.",
 	.params = params,
 	.prepare = fc_prepare,
 	.connect = fc_connect,

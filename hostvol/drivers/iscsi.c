@@ -300,7 +300,10 @@ const struct driver driver_iscsi = {
 	.help = "A logical unit of an iSCSI target, on one or several paths. Sessions are this "
 		"library's own (interface \"hostvol\"), shared by all volumes of a target; the "
 		"last one logs out. Needs open-iscsi on this host, and multipath-tools for "
-		"several paths.",
+		"several paths. "
+		"As a CSI volume with a single writer it is reserved for its node (SCSI persistent "
+		"reservation); a target without "
+		"that needs fencing: none.",
 	.audit = tcp_audit,
 	OPERATIONS,
 };

@@ -353,7 +353,10 @@ const struct driver driver_nvmeof = {
 	.help = "A namespace of an NVMe subsystem over TCP, RDMA or Fibre Channel, on one or "
 		"several "
 		"paths (the kernel's own multipath). The last volume of a subsystem disconnects "
-		"it; controllers that somebody else connected stay.",
+		"it; controllers that somebody else connected stay. "
+		"As a CSI volume with a single writer it is reserved for its node (NVMe "
+		"reservation); a target without "
+		"that needs fencing: none.",
 	.params = nvme_params,
 	.prepare = nvme_prepare,
 	.connect = nvme_connect,

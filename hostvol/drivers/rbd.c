@@ -20,6 +20,7 @@
 #define GONE_MS 15000
 #define BUSY_MS 10000 /* for who looks at a disk for a moment to let go of it */
 #define WRITE_MS 60000
+#define LOCK_S 20 /* for who holds the lock to give it up, or to be found dead */
 
 /* What becomes an option for the kernel must not end it. */
 static int check_word(const char *value, struct error *err)
@@ -110,6 +111,14 @@ static const struct param params[] = {
 	  .type = PARAM_BOOLEAN,
 	  .fallback = "true",
 	  .help = "False for a cluster without authentication." },
+	{ .name = "exclusive",
+	  .type = PARAM_BOOLEAN,
+	  .fallback = "false",
+	  .help = "True: the image's exclusive lock is held for as long as it is mapped, so that "
+		  "no "
+		  "other host writes to it; who holds it and is gone is blocklisted by the "
+		  "cluster. "
+		  "The image needs the feature exclusive-lock." },
 	{ .name = "secretType", .type = PARAM_IGNORED, .help = "Accepted and ignored." },
 	{ .name = "secretUuid", .type = PARAM_IGNORED, .help = "Accepted and ignored." },
 	{ .name = "doLocalAttach", .type = PARAM_IGNORED, .help = "Accepted and ignored." },
@@ -207,6 +216,11 @@ static int bus_file(const struct call *c, const char *what, char *buf, size_t si
 		       : error_set(err, ENODEV, "this host has no RBD: load the module rbd");
 }
 
+static bool is_exclusive(const struct attachment *a)
+{
+	return json_is_true(json_object_get(a->params, "exclusive"));
+}
+
 static int explain(int r, const struct attachment *a, const struct wanted *w, struct error *err)
 {
 	const char *name = attachment_param(a, "name");
@@ -218,6 +232,18 @@ static int explain(int r, const struct attachment *a, const struct wanted *w, st
 		return error_set(err, EACCES,
 				 "the cluster at %.100s does not accept client.%.60s with this key",
 				 w->monitors, user_of(a));
+	if (r == -EROFS || (r == -ETIMEDOUT && is_exclusive(a)))
+		return error_set(
+			err, EBUSY,
+			"another host holds the lock of %.150s: end its use there; one that is "
+			"gone is found dead after half a minute",
+			name);
+	if (r == -EINVAL && is_exclusive(a))
+		return error_set(
+			err, EINVAL,
+			"the kernel cannot map %.150s with its lock: the image needs the feature "
+			"exclusive-lock, and no feature that the kernel lacks",
+			name);
 	if (r == -ENXIO || r == -EINVAL)
 		return error_errno(err, -r,
 				   "the kernel cannot map %.150s (the image may have features that "
@@ -231,6 +257,7 @@ static int map(const struct call *c, struct attachment *a, const struct wanted *
 {
 	const char *mode = attachment_param(a, "accessMode");
 	cleanup_free char *text = NULL;
+	char lock[48] = "";
 	unsigned char key[KEY_MAX];
 	char file[64];
 	int r = bus_file(c, "add", file, sizeof(file), err), key_len, left;
@@ -242,12 +269,15 @@ static int map(const struct call *c, struct attachment *a, const struct wanted *
 		return key_len;
 	left = call_left(c, WRITE_MS, err);
 	r = left < 0 ? left : mark_set(c, MARKS, a->target, err);
+	if (is_exclusive(a))
+		snprintf(lock, sizeof(lock), ",exclusive,lock_timeout=%d",
+			 left / 2000 < LOCK_S ? left / 2000 + 1 : LOCK_S);
 	if (r >= 0)
-		r = text_format(&text, err, "%s name=%s%s%s%s%s,%s,mount_timeout=%d %s %s -",
+		r = text_format(&text, err, "%s name=%s%s%s%s%s,%s%s,mount_timeout=%d %s %s -",
 				w->monitors, user_of(a), key_len ? ",key=" RBD_KEY_NAME : "",
 				w->v2 ? ",ms_mode=prefer-crc" : "",
 				w->image.space[0] ? ",_pool_ns=" : "", w->image.space,
-				mode && streq(mode, "ro") ? "ro" : "rw", left / 1000 + 1,
+				mode && streq(mode, "ro") ? "ro" : "rw", lock, left / 1000 + 1,
 				w->image.pool, w->image.image);
 	if (r >= 0) {
 		r = c->host->rbd_add(c->host, file, text, key, (size_t)key_len, left);
@@ -298,6 +328,23 @@ static int check_identity(struct attachment *a, const struct rbd_mapping *m, str
 	return r < 0 ? r : attachment_set_detail(a, "imageId", m->image_id, err);
 }
 
+/* One that somebody mapped before, without the lock, would give it to any host that asks. */
+static int check_lock(const struct call *c, const struct attachment *a, const struct rbd_mapping *m,
+		      struct error *err)
+{
+	char line[2048], *options;
+
+	if (!is_exclusive(a))
+		return 0;
+	sys_line(c, line, sizeof(line), BUS "/devices/%u/config_info", m->id);
+	options = strchr(line, ' ');
+	return options && strstr(options, ",exclusive,")
+		       ? 0
+		       : error_set(err, EBUSY,
+				   "%.150s is mapped here without its lock: unmap it first",
+				   attachment_param(a, "name"));
+}
+
 /* udev's link by pool and image, where it leads to the disk. */
 static int set_path(const struct call *c, struct attachment *a, const struct rbd_mapping *m,
 		    struct error *err)
@@ -336,6 +383,8 @@ static int rbd_connect(const struct call *c, struct attachment *a, struct error 
 				 attachment_param(a, "name"));
 	if (r >= 0)
 		r = check_identity(a, &m, err);
+	if (r >= 0)
+		r = check_lock(c, a, &m, err);
 	return r < 0 ? r : set_path(c, a, &m, err);
 }
 
@@ -547,7 +596,10 @@ const struct driver driver_rbd = {
 	.help = "An image of a Ceph cluster, mapped by the kernel's module rbd; no program of Ceph "
 		"is "
 		"needed. An image that was mapped before stays mapped. The path is udev's link by "
-		"pool and image, where Ceph's rules are installed, else the device.",
+		"pool and image, where Ceph's rules are installed, else the device. As a CSI "
+		"volume "
+		"with a single writer it is mapped with exclusive; an image without the feature "
+		"exclusive-lock needs fencing: none.",
 	.params = params,
 	.prepare = rbd_prepare,
 	.connect = rbd_connect,
@@ -556,4 +608,5 @@ const struct driver driver_rbd = {
 	.extend = rbd_extend,
 	.plan = rbd_plan,
 	.audit = rbd_audit,
+	.exclusive = "exclusive",
 };

@@ -32,6 +32,9 @@ static const char usage[] =
 	"  --pools DIR         how pools are reached: a file of each pool's name, as the operator "
 	"writes;\n"
 	"                      default: as each volume says; no ephemeral volumes\n"
+	"  --takeover-after S  a node that has not renewed its reservation of a block device for S "
+	"seconds may be\n"
+	"                      put out; default 300, the same on all nodes\n"
 	"  --clients DIR       where client containers are found: DIR/PROTOCOL/client.sock; "
 	"default: "
 	"all\n"
@@ -48,6 +51,7 @@ static const struct option flags[] = {
 	{ "any-target", no_argument, NULL, 'a' },
 	{ "no-registration", no_argument, NULL, 'r' },
 	{ "max-volumes", required_argument, NULL, 'm' },
+	{ "takeover-after", required_argument, NULL, 't' },
 	{ "clients", required_argument, NULL, 'c' },
 	{ "pools", required_argument, NULL, 'p' },
 	{ "state-dir", required_argument, NULL, 'S' },
@@ -97,6 +101,8 @@ static int parse_flag(int c, struct settings *s)
 	case 'p':
 		o->pools_dir = optarg;
 		return 0;
+	case 't':
+		return parse_number(optarg, &o->lapse_s);
 	case 'S':
 		return setenv("QM_STATE_DIR", optarg, 1);
 	case 'R':

@@ -15,11 +15,12 @@
  * A volume is staged as what hostvol gives:
  *   a directory          nothing but the record; it is bound to each target from there
  *   a file               a loop device, with a lock on the file that lives as long as the device;
- *   a block device       as it is;
+ *   a block device       as it is, reserved for this node where it alone writes;
  *     with a file system, mounted at the staging path, or as a device, bound to <staging path>/device
  * An ephemeral volume, which is published without being staged, is a file that is made then.
  */
 #define CSI_DEFAULT_KUBELET_DIR "/var/lib/kubelet"
+#define CSI_DEFAULT_LAPSE_S 300 /* longer than the service is away when it is replaced */
 
 struct hostvol_host;
 
@@ -32,6 +33,7 @@ struct csi_node_options {
 	const char *state_dir, *run_dir; /* hostvol's */
 	const char *pools_dir; /* how pools are reached (pools.h); NULL: as each volume says */
 	int64_t max_volumes; /* 0: no limit is said */
+	int64_t lapse_s; /* who has not renewed its reservation for so long may be put out; 0: the default */
 	const struct hostvol_host *host; /* NULL: this machine */
 };
 

@@ -224,13 +224,12 @@ int context_unfenced(struct map context, bool *ret, struct error *err)
 
 		if (!streq(e->key, FENCING))
 			continue;
-		if (!streq(e->value, "none"))
-			return error_set(
-				err, EINVAL,
-				"the volume's attribute fencing is \"%.32s\": use none, or "
-				"leave it out",
-				e->value);
-		*ret = true;
+		if (!streq(e->value, "none") && !streq(e->value, "reservation"))
+			return error_set(err, EINVAL,
+					 "the volume's attribute fencing is \"%.32s\": use none or "
+					 "reservation (the default)",
+					 e->value);
+		*ret = streq(e->value, "none");
 	}
 	return 0;
 }

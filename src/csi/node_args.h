@@ -55,7 +55,7 @@ struct map {
 #define MAP_OF(request, field)                                                                     \
 	((struct map){ (struct map_entry **)(request)->field, (request)->n_##field })
 
-/* Whether the context says "fencing": "none"; another value of it is -EINVAL. */
+/* Whether the context says "fencing": "none"; "reservation" is the default, another value -EINVAL. */
 int context_unfenced(struct map context, bool *ret, struct error *err);
 
 /*

@@ -13,6 +13,7 @@
 #include <pthread.h>
 
 struct registration;
+struct fences;
 
 /* What the parts of the node service share. Only busy and ending change after the start. */
 struct csi_node {
@@ -24,6 +25,7 @@ struct csi_node {
 	const struct hostvol_host *host;
 	struct grpc_server *server;
 	struct registration *registration;
+	struct fences *fences;
 	pthread_mutex_t lock;
 	struct strv busy; /* volumes that a call is at work on */
 	pthread_t sweeper; /* see ephemeral_sweep_start */
@@ -84,6 +86,22 @@ char *device_node(unsigned major, unsigned minor);
 
 /* Takes away all mounts at a place; one that is dead or hangs is detached, others too with force. */
 int take_away(const char *path, bool force, struct error *err);
+
+/* ---- one writer for a device (node_fence.c) --------------------------------------------------- */
+
+/* lapse_s: after so long without a sign a holder counts as gone; 0: the default. */
+int fences_start(struct csi_node *n, int64_t lapse_s, struct error *err);
+void fences_end(struct csi_node *n); /* NULL-safe */
+/*
+ * Reserves the device, which nothing here writes to yet, for this node. -EBUSY: another has it, and has
+ * given a sign of life; -EOPNOTSUPP: it has no reservations.
+ */
+int device_fence(struct csi_node *n, const char *staging, unsigned major, unsigned minor,
+		 struct error *err);
+/* -ESTALE: another node has taken the device, which is staged here. */
+int device_fence_kept(struct csi_node *n, unsigned major, unsigned minor, struct error *err);
+/* Whether another node has taken it. */
+bool device_unfence(struct csi_node *n, unsigned major, unsigned minor);
 
 /* ---- staging (node_stage.c) ------------------------------------------------------------------- */
 

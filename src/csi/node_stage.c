@@ -119,18 +119,68 @@ static int keep_staged(const struct staged *s, const struct host_stat *st, const
 	return 1;
 }
 
-/* A file's lock keeps other nodes out; hostvol's own devices have nothing of that kind. */
-static int check_fenced(const struct staged *s, const struct host_stat *st, const struct wanted *w,
-			struct error *err)
+/* Whether the storage itself keeps other nodes out, as its driver was told. */
+static bool held_by_driver(const json_t *record)
 {
-	bool staged = s->shape != SHAPE_DIRECTORY;
+	const struct driver *driver;
+	const char *name = jstr(record, "driverVolumeType");
 
-	if (st->type != HOST_FILE_BLOCK || w->read_only || w->many_nodes || w->unfenced || staged)
+	return name && driver_find(name, &driver, NULL) == 0 && driver->exclusive &&
+	       json_is_true(jget(record, "data", driver->exclusive));
+}
+
+/* A file's lock keeps other nodes out; of a device a reservation, or what its driver does. */
+static int fence(struct csi_node *n, const struct staged *s, const struct host_stat *st,
+		 const struct wanted *w, struct error *err)
+{
+	const char *path = jstr(s->record, "path");
+	int r;
+
+	if (st->type != HOST_FILE_BLOCK || w->read_only || w->many_nodes || w->unfenced ||
+	    held_by_driver(s->record))
 		return 0;
-	return error_set(err, EINVAL,
-			 "nothing keeps a second node from writing to %s: set fencing: none in the "
-			 "volume's attributes to use it all the same",
-			 jstr(s->record, "path"));
+	if (s->shape != SHAPE_DIRECTORY)
+		r = device_fence_kept(n, st->major, st->minor, err);
+	else
+		r = device_fence(n, jstr(s->record, "consumer"), st->major, st->minor, err);
+	if (r == -EOPNOTSUPP)
+		return error_set(err, EINVAL,
+				 "nothing keeps a second node from writing to %s, which has no "
+				 "persistent reservations: set fencing: none in the volume's "
+				 "attributes to use it all the same",
+				 path);
+	return r < 0 ? error_prefix(err, "%s", path) : 0;
+}
+
+/* Whether the device is another volume's here, too, which needs the reservation on. */
+static bool is_shared(struct csi_node *n, const json_t *record)
+{
+	cleanup_json json_t *records = NULL;
+	json_t *other;
+	size_t i;
+
+	if (records_find(n->h, NULL, NULL, &records, NULL) < 0)
+		return true;
+	json_array_foreach (records, i, other)
+		if (streq(jstr(other, "path"), jstr(record, "path")) &&
+		    !streq(jstr(other, "consumer"), jstr(record, "consumer")))
+			return true;
+	return false;
+}
+
+/*
+ * Lets go of what fence() took, which nothing here writes to any more, and disconnects it. What was
+ * written here since another node took it cannot be brought to the storage, and must not.
+ */
+static int let_go(struct csi_node *n, const json_t *record, struct error *err)
+{
+	struct host_stat st = { 0 };
+	bool lost = !is_shared(n, record) &&
+		    n->host->stat(n->host, jstr(record, "path"), &st, STEP_MS) == 0 &&
+		    st.type == HOST_FILE_BLOCK && device_unfence(n, st.major, st.minor);
+	int r = record_disconnect(n->h, record, 0, err);
+
+	return r == -EIO && lost ? record_disconnect(n->h, record, HOSTVOL_FORCE, err) : r;
 }
 
 /* ---- file systems ----------------------------------------------------------------------------- */
@@ -243,7 +293,7 @@ int stage_present(struct csi_node *n, const json_t *record, const char *staging,
 				 "%s is neither a directory, a file nor a block device", path);
 	r = staged_look((json_t *)record, &s, err);
 	if (r == 0)
-		r = check_fenced(&s, &st, w, err);
+		r = fence(n, &s, &st, w, err);
 	if (r == 0)
 		r = keep_staged(&s, &st, w, err);
 	if (r != 0)
@@ -308,22 +358,53 @@ static const char *options_for(const Csi__V1__NodeStageVolumeRequest *q, const s
 	return "";
 }
 
+/*
+ * The context, and where this node alone writes also what makes the driver keep others out, if it can.
+ * Caller frees the entries.
+ */
+static struct map context_for(const Csi__V1__NodeStageVolumeRequest *q, const struct wanted *w,
+			      struct map_entry *more)
+{
+	struct map given = MAP_OF(q, volume_context), all = { 0 };
+	const struct driver *driver = NULL;
+
+	all.entries = xcalloc(given.count + 1, sizeof(struct map_entry *));
+	for (; all.count < given.count; all.count++) {
+		struct map_entry *e = all.entries[all.count] = given.entries[all.count];
+
+		if (streq(e->key, "driverVolumeType"))
+			(void)driver_find(e->value, &driver, NULL);
+	}
+	if (!driver || !driver->exclusive || w->read_only || w->many_nodes || w->unfenced)
+		return all;
+	for (size_t i = 0; i < all.count; i++)
+		if (streq(all.entries[i]->key, driver->exclusive))
+			return all;
+	more->key = (char *)driver->exclusive;
+	more->value = (char *)"true";
+	all.entries[all.count++] = more;
+	return all;
+}
+
 /* By its pool's hosts of today. before: its record, where it has one; anew: that is not kept to. */
 static int connect_placed(struct csi_node *n, const Csi__V1__NodeStageVolumeRequest *q,
-			  const char *staging, const char *options, const json_t *before, bool anew,
-			  bool *ret_moved, json_t **ret, struct error *err)
+			  const char *staging, const struct wanted *w, const json_t *before,
+			  bool anew, bool *ret_moved, json_t **ret, struct error *err)
 {
 	cleanup_with(placed_done) struct placed p = { 0 };
+	struct map_entry exclusive = { 0 };
+	struct map context = context_for(q, w, &exclusive);
 	char *connection = NULL;
 	int r;
 
-	placed_context(n->pools_dir, q->volume_id, MAP_OF(q, volume_context), before, anew, &p);
+	placed_context(n->pools_dir, q->volume_id, context, before, anew, &p);
 	*ret_moved = p.moved;
-	r = connection_of(p.context, MAP_OF(q, secrets), q->volume_id, staging, options,
+	r = connection_of(p.context, MAP_OF(q, secrets), q->volume_id, staging, options_for(q, w),
 			  &connection, err);
 	if (r == 0)
 		r = connect_volume(n, connection, ret, err);
 	connection_free(connection);
+	free(context.entries);
 	return r;
 }
 
@@ -331,23 +412,21 @@ static int stage(struct csi_node *n, const Csi__V1__NodeStageVolumeRequest *q, c
 		 const struct wanted *w, struct error *err)
 {
 	cleanup_json json_t *before = NULL, *record = NULL;
-	const char *options = options_for(q, w);
 	bool moved = false;
 	int known = staged_record(n, q->volume_id, staging, &before, err);
 	int r = known < 0 ? known
-			  : connect_placed(n, q, staging, options, before, false, &moved, &record,
-					   err);
+			  : connect_placed(n, q, staging, w, before, false, &moved, &record, err);
 
 	/* what was connected by hosts that are gone, and is not used any more (a reboot) */
 	if (r < 0 && moved && record_disconnect(n->h, before, 0, NULL) >= 0) {
 		known = 0;
-		r = connect_placed(n, q, staging, options, NULL, true, &moved, &record, err);
+		r = connect_placed(n, q, staging, w, NULL, true, &moved, &record, err);
 	}
 	if (r < 0)
 		return r;
 	r = stage_present(n, record, staging, w, err);
 	if (r < 0 && !known)
-		(void)record_disconnect(n->h, record, 0, NULL);
+		(void)let_go(n, record, NULL);
 	return r;
 }
 
@@ -389,7 +468,7 @@ static int unstage(struct csi_node *n, const char *id, const char *staging, stru
 	r = staged_look(record, &s, err);
 	if (r == 0)
 		r = stage_remove(&s, false, err);
-	return r < 0 ? r : record_disconnect(n->h, record, 0, err);
+	return r < 0 ? r : let_go(n, record, err);
 }
 
 int node_unstage(struct grpc_call *call, const void *request, void *reply, struct error *err)

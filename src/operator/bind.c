@@ -15,7 +15,7 @@
 
 /* ---- which volume ------------------------------------------------------------------------------ */
 
-static bool refers_to(const json_t *pv, const json_t *claim)
+bool pv_refers_to(const json_t *pv, const json_t *claim)
 {
 	const char *uid = jstr(pv, "spec", "claimRef", "uid");
 	if (uid && *uid)
@@ -71,7 +71,7 @@ static int consider(const json_t *pv, void *userdata)
 
 	if (pv_is_taken(pv) || object_deleting(pv))
 		return 0;
-	if (jget(pv, "spec", "claimRef") && !refers_to(pv, s->claim))
+	if (jget(pv, "spec", "claimRef") && !pv_refers_to(pv, s->claim))
 		return 0;
 	if (!streq(or_empty(jstr(pv, "spec", "storageClassName")),
 		   or_empty(jstr(s->claim, "spec", "storageClassName"))) ||
@@ -202,7 +202,7 @@ static int bind_claim(struct reconcile *r, const char *key)
 		pv = bind_candidate(r, claim);
 	if (!pv || object_deleting(pv))
 		return 0;
-	if (jget(pv, "spec", "claimRef") && !refers_to(pv, claim)) {
+	if (jget(pv, "spec", "claimRef") && !pv_refers_to(pv, claim)) {
 		event_record(r->kube, &KIND_PVC, claim, "quartermaster", true, "FailedBinding",
 			     "volume %s is bound to another claim", object_name(pv));
 		return 0;

@@ -2,6 +2,7 @@
 #include "base/mem.h"
 #include "base/quantity.h"
 #include "csi/volumes.h"
+#include "operator/connection_class.h"
 #include "operator/ledger.h"
 #include "operator/op.h"
 
@@ -32,18 +33,12 @@ struct room {
 	int64_t left, biggest; /* in all pools; the biggest volume that fits */
 };
 
-/* Of a class whose volumes lie elsewhere nobody here knows what is left: as much as anybody asks for. */
-static bool is_elsewhere(const json_t *class)
-{
-	return streq(jstr(class, "provisioner"), QM_DRIVER) &&
-	       jstr(class, "parameters", "driverVolumeType");
-}
-
 static bool room_of(struct work *w, const json_t *class, struct room *ret)
 {
 	const enum volume_kind *kind = class_kind(class);
 
-	if (is_elsewhere(class)) {
+	/* nobody here knows what is left elsewhere: as much as anybody asks for */
+	if (class_is_connection(class)) {
 		*ret = (struct room){ INT64_MAX, INT64_MAX };
 		return true;
 	}

@@ -2,6 +2,7 @@
 #include "base/mem.h"
 #include "base/quantity.h"
 #include "operator/attributes.h"
+#include "operator/connection_class.h"
 #include "operator/ledger.h"
 #include "operator/op.h"
 #include "operator/source.h"
@@ -112,7 +113,7 @@ static int wait_for_room(struct work *w, int64_t biggest, size_t pools)
 
 /* ---- what is asked for ------------------------------------------------------------------------- */
 
-static bool wants_mode(const json_t *claim, const char *mode)
+bool claim_wants_mode(const json_t *claim, const char *mode)
 {
 	size_t i;
 	json_t *m;
@@ -170,7 +171,7 @@ static const char *refusal(struct work *w)
 		       "name another class";
 	w->kind = *kind;
 	if ((w->kind == VOLUME_FILE || w->kind == VOLUME_BLOCK) &&
-	    wants_mode(w->claim, "ReadWriteMany"))
+	    claim_wants_mode(w->claim, "ReadWriteMany"))
 		return "a block device, or a file with a file system of its own, has one writer; "
 		       "ask for ReadWriteOnce, ReadWriteOncePod or ReadOnlyMany, or for a volume "
 		       "that is a directory";
@@ -426,8 +427,9 @@ static int undo(struct work *w)
 bool class_is_ours(const struct operator* op, const json_t *class)
 {
 	const char *ns = jstr(class, "parameters", "namespace");
+	const char *deployment = jstr(class, "parameters", "deployment");
 	return streq(jstr(class, "provisioner"), QM_DRIVER) &&
-	       streq(jstr(class, "parameters", "deployment"), op->deployment) &&
+	       (deployment ? streq(deployment, op->deployment) : class_is_connection(class)) &&
 	       (!ns || streq(ns, op->ns));
 }
 
@@ -558,6 +560,25 @@ static int claim_source(struct work *w)
 	return rc < 0 ? rc : 1;
 }
 
+/* Of a class that leads to storage of others: several operators may answer, to the same end. */
+static int connect_claim(struct work *w)
+{
+	struct error why = ERROR_INIT;
+	int rc = others_turn(w) ? 0 : connection_provide(w->r, w->claim, w->class, &why);
+
+	if (rc == -EINVAL || rc == -EBUSY)
+		return keep_waiting(w, why.message, rc == -EBUSY ? WAIT_AGAIN_MS : 0);
+	ledger_wait(w->op->ledger, w->key);
+	w->r->again_ms = OTHERS_AGAIN_MS;
+	if (rc <= 0)
+		return rc;
+	say(w, false, "ProvisioningSucceeded", "the volume leads to the storage of its class");
+	return op_patch(w->r, &KIND_PVC, w->claim, NULL,
+			json_pack("{s:{s:{s:n}}}", "metadata", "annotations",
+				  QM_ANNOTATION_WAITING),
+			NULL);
+}
+
 static int provision(struct work *w)
 {
 	cleanup_json json_t *pool = NULL, *pv = reader_get(w->r->cache, &KIND_PV, NULL, w->volume);
@@ -565,6 +586,8 @@ static int provision(struct work *w)
 
 	if (pv)
 		return 0; /* made; now it is bound */
+	if (class_is_connection(w->class))
+		return connect_claim(w);
 	if (refused)
 		return keep_waiting(w, refused, 0);
 	if (!w->class || others_turn(w)) {

@@ -123,6 +123,7 @@ bool class_is_ours(const struct operator* op, const json_t *class);
 const enum volume_kind *class_kind(const json_t *class);
 /* Whether its class, as the cache has it, gives volumes that have a pool for themselves. */
 bool claim_wants_whole(struct reconcile *r, const json_t *claim);
+bool claim_wants_mode(const json_t *claim, const char *mode);
 
 /* ---- secrets (secrets.c) ----------------------------------------------------------------------- */
 /*
@@ -159,6 +160,8 @@ void capacity_soon(struct reconcile *r);
 /* ---- binding (bind.c) ------------------------------------------------------------------------- */
 /* A volume of the cache that a person made and that fits the claim: new reference, or NULL. */
 json_t *bind_candidate(struct reconcile *r, const json_t *claim);
+/* Whether the volume is meant for that claim: by uid, or by name where it has none. */
+bool pv_refers_to(const json_t *pv, const json_t *claim);
 
 extern const struct controller SYSTEM_CONTROLLER, CLAIM_CONTROLLER, VOLUME_CONTROLLER,
 	RESIZE_CONTROLLER, SNAPSHOT_CONTROLLER, CONTENT_CONTROLLER, MODIFY_CONTROLLER,

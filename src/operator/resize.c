@@ -2,6 +2,7 @@
 #include "base/mem.h"
 #include "base/quantity.h"
 #include "csi/handle.h"
+#include "operator/connection_class.h"
 #include "operator/ledger.h"
 #include "operator/op.h"
 
@@ -119,7 +120,7 @@ static int tell_done(struct work *w)
 	static const char pending[] = "the node on which the volume is used makes its file system "
 				      "larger";
 	char size[QUANTITY_TEXT_MAX];
-	bool by_node = pv_is_device(w->pv) && !w->op->binder;
+	bool by_node = (pv_is_device(w->pv) || pv_is_connection(w->pv)) && !w->op->binder;
 
 	if (by_node && claim_said(w->claim, "FileSystemResizePending"))
 		return 0;
@@ -164,13 +165,28 @@ static int promise(struct work *w, const json_t *pool)
 	return rc < 0 ? rc : 1;
 }
 
+static int tell_volume(struct work *w)
+{
+	char size[QUANTITY_TEXT_MAX];
+	json_t *pv = NULL;
+	int rc = op_patch(w->r, &KIND_PV, w->pv, NULL,
+			  json_pack("{s:{s:{s:s}}}", "spec", "capacity", "storage",
+				    quantity_text(w->wanted, size)),
+			  &pv);
+
+	if (rc < 0)
+		return rc;
+	json_decref(w->pv);
+	w->pv = pv;
+	return 0;
+}
+
 /* 1: it cannot be now, and that was said. */
 static int grow(struct work *w)
 {
-	cleanup_json json_t *pool = NULL, *pv = NULL;
+	cleanup_json json_t *pool = NULL;
 	const struct worker_volume volume = { .kind = w->handle.kind, .name = w->handle.name };
 	struct pool_access access;
-	char size[QUANTITY_TEXT_MAX];
 	int rc = op_get_live(w->r, &KIND_STORAGEPOOL, w->op->ns, w->handle.pool, &pool);
 
 	if (rc != 0 || !pool_is_ours(w->op, pool)) {
@@ -196,16 +212,22 @@ static int grow(struct work *w)
 		say_failed(w, message);
 		return rc;
 	}
-	rc = op_patch(w->r, &KIND_PV, w->pv, NULL,
-		      json_pack("{s:{s:{s:s}}}", "spec", "capacity", "storage",
-				quantity_text(w->wanted, size)),
-		      &pv);
-	if (rc < 0)
-		return rc;
-	json_decref(w->pv);
-	w->pv = json_incref(pv);
-	system_soon(w->r);
-	return 0;
+	rc = tell_volume(w);
+	if (rc == 0)
+		system_soon(w->r);
+	return rc;
+}
+
+/* Storage of others grows where it is kept; the node takes note of it. */
+static int grow_connection(struct work *w)
+{
+	int rc;
+
+	if (!op_leads(w->r, NULL))
+		return 0;
+	w->wanted = claim_bytes(w->claim);
+	rc = pv_bytes(w->pv) < w->wanted ? tell_volume(w) : 0;
+	return rc < 0 ? rc : tell_done(w);
 }
 
 static int work_on(struct work *w, const char *ns, const char *name)
@@ -216,6 +238,9 @@ static int work_on(struct work *w, const char *ns, const char *name)
 	if (rc != 0 || !wants_more(w->claim))
 		return rc < 0 ? rc : 0;
 	rc = op_get_live(w->r, &KIND_PV, NULL, jstr(w->claim, "spec", "volumeName"), &w->pv);
+	if (rc == 0 && pv_is_connection(w->pv) &&
+	    streq(jstr(w->pv, "spec", "claimRef", "uid"), object_uid(w->claim)))
+		return grow_connection(w);
 	if (rc != 0 || !pv_belongs_to(w->op, w->pv, w->claim) || !op_leads(w->r, &epoch))
 		return rc < 0 ? rc : 0;
 	rc = ledger_load(w->op->ledger, w->r, epoch);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/mem.h"
+#include "operator/connection_class.h"
 #include "operator/ledger.h"
 #include "operator/op.h"
 
@@ -32,6 +33,8 @@ static int reclaim_data(struct reconcile *r, const json_t *pv)
 	const char *pool_name = object_label(pv, QM_LABEL_POOL);
 	cleanup_json json_t *pool = NULL;
 
+	if (pv_is_connection(pv))
+		return 0; /* what others made is never destroyed */
 	int rc = pool_name ? op_get_live(r, &KIND_STORAGEPOOL, op->ns, pool_name, &pool) : 1;
 	if (rc != 0)
 		return rc < 0 ? rc : 0;
@@ -140,6 +143,8 @@ static int volume_reconcile(struct reconcile *r, const char *name)
 		volume_gone(r, name);
 		return 0;
 	}
+	if (pv_is_connection(pv))
+		return fate_of(pv) == FATE_KEEP || !op_leads(r, NULL) ? 0 : end_volume(r, name);
 	if (!pv_is_ours(op, pv))
 		return 0;
 	if (!pv_makes_sense(pv))

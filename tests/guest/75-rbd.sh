@@ -6,6 +6,7 @@
 set -u -o pipefail
 . tests/lib/tap.sh
 . tests/guest/ceph.sh
+. tests/guest/csi.sh
 PATH=$PWD/${QM_BUILD:-build}/hostvol:$PATH
 command -v ceph-osd > /dev/null || { skip "RBD" "ceph-osd is not installed"; plan; exit; }
 
@@ -72,5 +73,29 @@ check "an administrator's mapping" eval 'echo "127.0.0.1:6789 name=admin,secret=
 check "is used" eval 'connect a one/img && count mappings 1'
 check "it ends" hostvol disconnect a
 check "and stays (trap 9)" count mappings 1
-kill $ceph_client
+
+echo "# --- the exclusive lock"
+alone='{"exclusive":true}'
+check "where somebody mapped the image without it" refuses 'mapped here without its lock' connect a one/img "$ceph_key" "$alone"
+check "an image without the feature" refuses 'exclusive-lock' connect b two/img "$ceph_key" "$alone"
+check "one with it" ceph_order image one alone 64 5
+check "another client holds its lock" ceph_order lock one alone
+check "no host can connect it alone" refuses 'another host holds the lock' connect c one/alone "$ceph_key" "$alone"
+check "nothing is left of that" eval '[ "$(mappings)" = 1 ]'
+check "the other client lets go" ceph_order unlock one alone
+check "now it can" connect c one/alone "$ceph_key" "$alone"
+check "is written" eval 'write c && same c'
+check "the other client does not get the lock" refuses 'lock one alone: ' ceph_order lock one alone
+check "it ends" hostvol disconnect c
+
+echo "# --- as a volume with one writer"
+stage() { csi_stage n v "{\"driverVolumeType\":\"RBD\",\"name\":\"$1\",\"hosts\":\"127.0.0.1\",\"fencing\":\"${2:-reservation}\"}" 1 "{\"keyring\":\"$ceph_key\"}"; }
+check "the node service" csi_start n
+check "an image without the feature is refused" refuses 'exclusive-lock' stage two/img
+check "unless fencing is none" eval 'stage two/img none && csi_unstage n v'
+check "one with it is staged with its lock held" eval 'stage one/alone && grep -q ,exclusive, /sys/bus/rbd/devices/*/config_info'
+check "so that nobody else has it" eval 'echo x > /run/n/kubelet/v/x && refuses "lock one alone: " ceph_order lock one alone'
+check "it ends" csi_unstage n v
+check "others can have it again" ceph_order lock one alone
+kill $service $ceph_client
 plan

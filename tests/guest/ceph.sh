@@ -42,7 +42,7 @@ ceph_start() {
 		ceph-osd -c $ceph/ceph.conf -i 0
 }
 # A client for the whole test, since each start takes seconds: reads orders, and answers each with a line in $ceph/answers.
-# pool NAME; image POOL NAME MIB; resize POOL NAME MIB
+# pool NAME; image POOL NAME MIB [FEATURES]; resize POOL NAME MIB; lock POOL NAME, as another host would; unlock POOL NAME
 ceph_client() {
 	mkfifo $ceph/orders && exec 7<> $ceph/orders || return 1
 	/usr/bin/python3 -c "
@@ -55,15 +55,28 @@ def command(**words):
     return out
 while not json.loads(command(prefix='status', format='json'))['osdmap']['num_up_osds']:
     time.sleep(.1)
+held = {}
 for line in open('$ceph/orders'):
     word = line.split()
     try:
         if word[0] == 'pool':
             command(prefix='osd pool create', pool=word[1], pg_num=4, pgp_num=4, size=1, yes_i_really_mean_it=True)
             command(prefix='osd pool application enable', pool=word[1], app='rbd')
+        elif word[0] == 'lock':
+            image = rbd.Image(cluster.open_ioctx(word[1]), word[2])
+            try:
+                image.lock_acquire(rbd.RBD_LOCK_MODE_EXCLUSIVE)
+                held[word[2]] = image
+            except Exception:
+                image.close()
+                raise
+        elif word[0] == 'unlock':
+            image = held.pop(word[2])
+            image.lock_release()
+            image.close()
         else:
             with cluster.open_ioctx(word[1]) as io:
-                if word[0] == 'image': rbd.RBD().create(io, word[2], int(word[3]) << 20, old_format=False, features=1)
+                if word[0] == 'image': rbd.RBD().create(io, word[2], int(word[3]) << 20, old_format=False, features=int((word + [1])[4]))
                 else:
                     with rbd.Image(io, word[2]) as image: image.resize(int(word[3]) << 20)
         answer = 'done'

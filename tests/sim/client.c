@@ -47,7 +47,7 @@ static int dead(struct error *err)
 	return error_set(err, ECANCELED, "the process is dead");
 }
 
-int call_begin(struct proc *p, bool write, const char *what, enum fault *ret, struct error *err)
+int world_call_begin(struct proc *p, bool write, const char *what, enum fault *ret, struct error *err)
 {
 	struct sim *s = p->sim;
 	enum fault fault;
@@ -191,7 +191,7 @@ static int write_call(struct call *c, json_t **ret, struct error *err)
 	snprintf(what, sizeof(what), "%s %s %s%s%s", verbs[c->type], c->kind->kind,
 		 c->name ? c->name : object_name(c->object), c->subresource ? "/" : "",
 		 c->subresource ? c->subresource : "");
-	rc = call_begin(p, true, what, &fault, err);
+	rc = world_call_begin(p, true, what, &fault, err);
 	if (rc == 0 && fault == FAULT_LATE)
 		return late(c, err);
 	if (rc == 0) {
@@ -218,7 +218,7 @@ static int sim_get(struct kube *k, const struct kind *kind, const char *ns, cons
 	struct proc *p = proc_of(k);
 	cleanup_json json_t *object = NULL;
 	enum fault fault;
-	int rc = call_begin(p, false, "get", &fault, err);
+	int rc = world_call_begin(p, false, "get", &fault, err);
 
 	if (rc < 0)
 		return rc;
@@ -236,7 +236,7 @@ static int sim_list(struct kube *k, const struct kind *kind, const char *ns,
 	cleanup_json json_t *items = NULL;
 	cleanup_free char *version = NULL;
 	enum fault fault;
-	int rc = call_begin(p, false, "list", &fault, err);
+	int rc = world_call_begin(p, false, "list", &fault, err);
 
 	if (rc < 0)
 		return rc;

@@ -187,7 +187,7 @@ static int platform_agent_ensure(struct platform *p, const json_t *storage_node,
 	struct model_platform *mp = platform_of(p);
 	struct model_node *n = model_node_named(mp->model, object_name(storage_node));
 	enum fault fault;
-	int rc = call_begin(mp->proc, true, "ensure an agent", &fault, err);
+	int rc = world_call_begin(mp->proc, true, "ensure an agent", &fault, err);
 
 	if (rc < 0)
 		return rc;
@@ -207,7 +207,7 @@ static int platform_agent_remove(struct platform *p, const json_t *storage_node,
 	struct model_platform *mp = platform_of(p);
 	struct model_node *n = model_node_named(mp->model, object_name(storage_node));
 	enum fault fault;
-	int rc = call_begin(mp->proc, true, "remove an agent", &fault, err);
+	int rc = world_call_begin(mp->proc, true, "remove an agent", &fault, err);
 
 	if (rc < 0)
 		return rc;
@@ -282,7 +282,7 @@ static int enter(struct workers *w, const struct worker_pool *pool, bool writes,
 	int rc;
 
 	snprintf(what, sizeof(what), "%s%s%s", op, *name ? " " : "", name);
-	rc = call_begin(mw->proc, writes, what, fault, err);
+	rc = world_call_begin(mw->proc, writes, what, fault, err);
 	if (rc < 0)
 		return rc;
 	rc = reach(mw, pool, ret, err);

@@ -104,7 +104,7 @@ int gluster_glusterd_ensure(struct node_host *h, bool start, struct glusterd_sta
 {
 	struct model_node *n = of(h)->node;
 	enum fault fault;
-	int rc = call_begin(of(h)->proc, false, "look for glusterd", &fault, err);
+	int rc = world_call_begin(of(h)->proc, false, "look for glusterd", &fault, err);
 
 	if (rc < 0)
 		return rc;
@@ -175,7 +175,7 @@ static int ask(struct node_host *h, bool write, const char *what, enum fault *re
 	       struct error *err)
 {
 	struct model_node *n = of(h)->node;
-	int rc = call_begin(of(h)->proc, write, what, ret, err);
+	int rc = world_call_begin(of(h)->proc, write, what, ret, err);
 
 	if (rc < 0)
 		return rc;

@@ -19,7 +19,7 @@ static struct sim *sim_of(struct node_host *h)
 static int begin(struct node_host *h, bool write, const char *what, enum fault *ret,
 		 struct error *err)
 {
-	return call_begin(of(h)->proc, write, what, ret, err);
+	return world_call_begin(of(h)->proc, write, what, ret, err);
 }
 
 static int end(struct node_host *h, enum fault fault, int rc, struct error *err)

@@ -99,11 +99,11 @@ void proc_task(struct proc *p, sim_fn fn, void *arg);
 
 /* ---- for models of the world outside the API ------------------------------------------------- */
 /*
- * Every call of a process to the outside begins and ends with these. call_begin sleeps and decides
+ * Every call of a process to the outside begins and ends with these. world_call_begin sleeps and decides
  * what goes wrong: a negative result ends the call with nothing done. call_end turns the result of
  * what was done into what the caller is told.
  */
-int call_begin(struct proc *p, bool write, const char *what, enum fault *ret, struct error *err);
+int world_call_begin(struct proc *p, bool write, const char *what, enum fault *ret, struct error *err);
 int call_end(struct proc *p, enum fault fault, int rc, struct error *err);
 
 /* ---- client.c, source.c ----------------------------------------------------------------------- */

@@ -41,7 +41,7 @@ struct toy_app {
 static int thing_make(struct proc *p, struct toy *t, const char *name, struct error *err)
 {
 	enum fault fault;
-	int rc = call_begin(p, true, "make a thing", &fault, err);
+	int rc = world_call_begin(p, true, "make a thing", &fault, err);
 
 	if (rc < 0)
 		return rc;
@@ -53,7 +53,7 @@ static int thing_make(struct proc *p, struct toy *t, const char *name, struct er
 static int thing_exists(struct proc *p, struct toy *t, const char *name, struct error *err)
 {
 	enum fault fault;
-	int rc = call_begin(p, false, "look for a thing", &fault, err);
+	int rc = world_call_begin(p, false, "look for a thing", &fault, err);
 
 	if (rc < 0)
 		return rc;
@@ -63,7 +63,7 @@ static int thing_exists(struct proc *p, struct toy *t, const char *name, struct 
 static int thing_remove(struct proc *p, struct toy *t, const char *name, struct error *err)
 {
 	enum fault fault;
-	int rc = call_begin(p, true, "remove a thing", &fault, err);
+	int rc = world_call_begin(p, true, "remove a thing", &fault, err);
 
 	if (rc < 0)
 		return rc;

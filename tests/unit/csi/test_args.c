@@ -201,6 +201,9 @@ static void test_fencing(void **state)
 	assert_false(unfenced);
 	assert_int_equal(context_unfenced(MAP(ENTRY("fencing", "none")), &unfenced, NULL), 0);
 	assert_true(unfenced);
+	assert_int_equal(context_unfenced(MAP(ENTRY("fencing", "reservation")), &unfenced, NULL),
+			 0);
+	assert_false(unfenced);
 	assert_int_equal(context_unfenced(MAP(ENTRY("fencing", "lock")), &unfenced, NULL), -EINVAL);
 	assert_int_equal(context_unfenced(MAP(ENTRY("fencing", "")), &unfenced, NULL), -EINVAL);
 }

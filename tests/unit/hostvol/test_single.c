@@ -375,6 +375,27 @@ static void test_rbd_others(void **state)
 	assert_state(*state, 0, 1);
 }
 
+/* The lock goes with the mapping: one that somebody made without it will not do. */
+static void test_rbd_exclusive(void **state)
+{
+	static const char alone[] =
+		"{\"driverVolumeType\":\"RBD\",\"data\":{\"volumeId\":\"a\","
+		"\"name\":\"one/img\",\"hosts\":\"192.0.2.1\",\"keyring\":\"" KEY
+		"\",\"exclusive\":\"true\"}}";
+	static const unsigned char key[] = "topsecret";
+	cleanup_free char *path = xasprintf("%s/sys/bus/rbd/devices/0/config_info", root),
+			  *text = NULL;
+
+	assert_int_equal(connects(*state, alone), 0);
+	assert_int_equal(file_read(path, 0, &text, NULL, NULL), 0);
+	assert_non_null(strstr(text, ",exclusive,lock_timeout="));
+	assert_int_equal(connects(*state, alone), 0);
+	assert_int_equal(rig_disconnect(*state, "a", "", 0), 0);
+	assert_int_equal(rbd_add("192.0.2.1:6789 name=admin one img -", key, sizeof(key)), 0);
+	assert_int_equal(connects(*state, alone), -EBUSY);
+	assert_state(*state, 0, 1);
+}
+
 /* Died or failed at every call: the same again works, and then nothing is left. */
 static void interrupt(struct rig *rig, const char *json, enum fake_fault fault, bool disconnecting)
 {
@@ -476,6 +497,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_aoe_identity, setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_rbd_pools, setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_rbd_others, setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_rbd_exclusive, setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_interrupted, setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_secrets, setup, rig_teardown),
 		cmocka_unit_test(test_rbd_texts),
