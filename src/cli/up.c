@@ -3,10 +3,12 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/paths.h"
+#include "base/spawn.h"
 #include "cli/input.h"
 #include "cli/term.h"
 #include "cli/verbs.h"
 #include "kube/kube.h"
+#include "local/client.h"
 #include "local/config.h"
 #include "local/demo.h"
 #include "local/instance.h"
@@ -18,7 +20,7 @@
 #include <time.h>
 
 /* an operator that was killed leaves a lease of 15 s behind */
-enum { START_TIMEOUT_MS = 40000, POLL_MS = 100 };
+enum { START_TIMEOUT_MS = 40000, CLIENT_TIMEOUT_MS = 40000, POLL_MS = 100 };
 
 struct up {
 	struct local_config config;
@@ -26,23 +28,11 @@ struct up {
 	struct kube *kube;
 	struct progress step;
 	int64_t timeout_ms;
+	const char *clients[CLIENT_PROTOCOLS_MAX]; /* images that were given; borrowed */
+	bool chosen; /* any of them */
 };
 
 /* ---- what this machine must have ---------------------------------------------------------- */
-
-static bool in_path(const char *program)
-{
-	static const char *const dirs[] = { "/usr/sbin", "/usr/bin",	    "/sbin",
-					    "/bin",	 "/usr/local/sbin", "/usr/local/bin" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
-		cleanup_free char *path = xasprintf("%s/%s", dirs[i], program);
-
-		if (access(path, X_OK) == 0)
-			return true;
-	}
-	return false;
-}
 
 static int check_machine(struct error *err)
 {
@@ -61,7 +51,7 @@ static int check_machine(struct error *err)
 		return error_set(err, EPERM,
 				 "quartermaster up makes namespaces and mounts: run it as root");
 	for (size_t i = 0; i < ARRAY_SIZE(needs); i++)
-		if (!in_path(needs[i].program))
+		if (!program_installed(needs[i].program))
 			return error_set(err, ENOENT,
 					 "%s is not installed; run: apt-get install %s",
 					 needs[i].program, needs[i].package);
@@ -289,17 +279,64 @@ static int demo_volume(struct up *up, struct error *err)
 		       : error_set(err, EIO, "the claim demo could not be mounted");
 }
 
+/* ---- clients ------------------------------------------------------------------------------- */
+
+/* What is chosen holds from the next look of a supervisor: one that runs is replaced. */
+static int choose_clients(struct up *up, struct error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; client_protocols[i].name && r == 0; i++) {
+		const struct client_protocol *p = &client_protocols[i];
+
+		if (!up->clients[i])
+			continue;
+		progress_begin(&up->step, stdout, "client %s", p->name);
+		r = local_client_choose(p, up->clients[i], err);
+		if (r == 0)
+			progress_end(&up->step, true, "client %s: %s", p->name, up->clients[i]);
+		up->chosen = true;
+	}
+	if (r == 0)
+		r = local_clients_prepare(err);
+	if (r == 0 && up->chosen)
+		r = program_stop("supervise", CLIENT_TIMEOUT_MS, err);
+	return r;
+}
+
+static int await_clients(struct up *up, struct error *err)
+{
+	int r = local_clients_stop(LOCAL_CLIENTS_LEFT, false, err);
+
+	for (const struct client_protocol *p = client_protocols; p->name && r == 0; p++) {
+		if (!local_client_chosen(p))
+			continue;
+		progress_begin(&up->step, stdout, "client %s", p->name);
+		r = local_client_await(p, CLIENT_TIMEOUT_MS, err);
+		if (r >= 0)
+			progress_end(&up->step, true, "client %s: %s", p->name,
+				     r > 0 ? "the new image comes when nobody uses the old one"
+					   : "runs in a container");
+		r = r > 0 ? 0 : r;
+	}
+	return r;
+}
+
 static int run(struct up *up, struct error *err)
 {
 	cleanup_json json_t *status = NULL;
-	int r;
+	int r = choose_clients(up, err);
 
+	if (r < 0)
+		return r;
 	progress_begin(&up->step, stdout, "start");
 	r = start_instance(up, err);
 	if (r < 0)
 		return r;
 	progress_end(&up->step, true, "start: API, operator");
-	r = declare(up, err);
+	r = await_clients(up, err);
+	if (r == 0)
+		r = declare(up, err);
 	if (r < 0)
 		return r;
 	progress_begin(&up->step, stdout, "storage");
@@ -363,6 +400,13 @@ static int settle(struct up *up, const struct args *a)
 	take_option(a, "overcommit", &up->config.overcommit);
 	take_option(a, "reclaim", &up->config.reclaim);
 	take_option(a, "deployment", &up->config.deployment);
+	for (size_t i = 0; client_protocols[i].name; i++) {
+		cleanup_free char *flag = xasprintf("%s-mount-container", client_protocols[i].name);
+
+		up->clients[i] = args_value(a, flag);
+		if (up->clients[i] && !*up->clients[i])
+			return usage_error(a->verb, "--%s: use an OCI archive, or host", flag);
+	}
 	return args_duration(a, "timeout", 120000, &up->timeout_ms);
 }
 

@@ -7,6 +7,7 @@
 #include "base/paths.h"
 #include "base/str.h"
 #include "local/box.h"
+#include "local/client.h"
 #include "local/keeper.h"
 #include "local/self.h"
 
@@ -51,8 +52,11 @@ static struct program *operator_program(const struct local_config *c)
 static struct program *node_program(void)
 {
 	cleanup_free char *socket = run_path("node.sock");
-	const char *argv[] = { self_path(),	    "node",	    "--endpoint", socket,
-			       "--no-registration", "--any-target", NULL };
+	cleanup_free char *clients = run_path("clients");
+	const char *argv[] = {
+		self_path(),	"node",	     "--endpoint", socket, "--no-registration",
+		"--any-target", "--clients", clients,	   NULL
+	};
 
 	return program_new("node", argv, NULL);
 }
@@ -68,6 +72,12 @@ int supervisor_run(const struct local_config *config, struct error *err)
 		return r;
 	keeper_add(keeper, api_program());
 	keeper_add(keeper, operator_program(config));
+	/* before the node service, which would take the host's software for what is not there yet */
+	if (local_clients_prepare(err) < 0)
+		log_err("%s", err->message);
+	for (const struct client_protocol *p = client_protocols; p->name; p++)
+		if (local_client_chosen(p))
+			keeper_add(keeper, local_client_program(p));
 	keeper_add(keeper, node_program());
 	daemon_wait();
 	keeper_free(keeper);
