@@ -34,7 +34,8 @@ struct up {
 
 /* ---- what this machine must have ---------------------------------------------------------- */
 
-static int check_machine(struct error *err)
+/* storage: it is to have some, and not only to mount that of others. */
+static int check_machine(bool storage, struct error *err)
 {
 	static const struct {
 		const char *program, *package;
@@ -50,7 +51,7 @@ static int check_machine(struct error *err)
 	if (geteuid() != 0)
 		return error_set(err, EPERM,
 				 "quartermaster up makes namespaces and mounts: run it as root");
-	for (size_t i = 0; i < ARRAY_SIZE(needs); i++)
+	for (size_t i = 0; storage && i < ARRAY_SIZE(needs); i++)
 		if (!program_installed(needs[i].program))
 			return error_set(err, ENOENT,
 					 "%s is not installed; run: apt-get install %s",
@@ -148,6 +149,15 @@ static int declare_demo(struct up *up, struct error *err)
 		if (r == 0)
 			r = create_missing(up, &KIND_STORAGENODE, node, err);
 	return r;
+}
+
+/* A machine that has only clients has nothing to wait for. */
+static int has_nodes(struct up *up, struct error *err)
+{
+	cleanup_json json_t *nodes = NULL;
+	int r = kube_list(up->kube, &KIND_STORAGENODE, up->config.ns, NULL, &nodes, NULL, err);
+
+	return r < 0 ? r : json_array_size(nodes) > 0;
 }
 
 /* What the store still waits for, in a few words. */
@@ -295,7 +305,6 @@ static int choose_clients(struct up *up, struct error *err)
 		r = local_client_choose(p, up->clients[i], err);
 		if (r == 0)
 			progress_end(&up->step, true, "client %s: %s", p->name, up->clients[i]);
-		up->chosen = true;
 	}
 	if (r == 0)
 		r = local_clients_prepare(err);
@@ -339,6 +348,9 @@ static int run(struct up *up, struct error *err)
 		r = declare(up, err);
 	if (r < 0)
 		return r;
+	r = has_nodes(up, err);
+	if (r <= 0)
+		return r;
 	progress_begin(&up->step, stdout, "storage");
 	r = wait_online(up, &status, err);
 	if (r < 0)
@@ -375,6 +387,16 @@ static void take_option(const struct args *a, const char *flag, char **field)
 	}
 }
 
+static void take_clients(struct up *up, const struct args *a)
+{
+	for (size_t i = 0; client_protocols[i].name; i++) {
+		cleanup_free char *flag = xasprintf("%s-mount-container", client_protocols[i].name);
+
+		up->clients[i] = args_value(a, flag);
+		up->chosen |= up->clients[i] != NULL;
+	}
+}
+
 /* Options add to what was set up before, and may not turn one kind of instance into the other. */
 static int settle(struct up *up, const struct args *a)
 {
@@ -384,7 +406,8 @@ static int settle(struct up *up, const struct args *a)
 
 	if (demo && files)
 		return usage_error(a->verb, "--demo has nodes of its own: give it or -f, not both");
-	if (!existed && !demo && !files)
+	take_clients(up, a);
+	if (!existed && !demo && !files && !up->chosen)
 		return usage_error(
 			a->verb, "nothing was set up on this machine yet: give --demo, or -f FILE");
 	if (existed && (demo || files) && demo != up->config.demo)
@@ -400,13 +423,6 @@ static int settle(struct up *up, const struct args *a)
 	take_option(a, "overcommit", &up->config.overcommit);
 	take_option(a, "reclaim", &up->config.reclaim);
 	take_option(a, "deployment", &up->config.deployment);
-	for (size_t i = 0; client_protocols[i].name; i++) {
-		cleanup_free char *flag = xasprintf("%s-mount-container", client_protocols[i].name);
-
-		up->clients[i] = args_value(a, flag);
-		if (up->clients[i] && !*up->clients[i])
-			return usage_error(a->verb, "--%s: use an OCI archive, or host", flag);
-	}
 	return args_duration(a, "timeout", 120000, &up->timeout_ms);
 }
 
@@ -415,12 +431,14 @@ int cmd_up(struct session *s, const struct args *a)
 	struct up up = { 0 };
 	struct error err = ERROR_INIT;
 	int code = settle(&up, a);
+	bool storage;
 
 	(void)s;
 	/* all of the input is checked before anything is started */
 	if (code == QM_OK)
 		code = input_read(args_values(a, "filename"), up.config.ns, &up.input);
-	if (code == QM_OK && (check_machine(&err) < 0 || run(&up, &err) < 0)) {
+	storage = up.config.demo || up.input.count > 0;
+	if (code == QM_OK && (check_machine(storage, &err) < 0 || run(&up, &err) < 0)) {
 		if (up.step.text[0])
 			progress_end(&up.step, false, NULL);
 		fprintf(stderr, "%s\n", err.message);

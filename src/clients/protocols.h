@@ -31,9 +31,9 @@ struct client_daemon {
 
 struct client_protocol {
 	const char *name; /* "glusterfs": the directory, and the flag --NAME-mount-container */
-	/* what runs in the container; ended by NULL. An image must have the first one */
+	/* what runs in the container, and an image must have; ended by NULL */
 	const char *const *programs;
-	const char *package; /* Debian's, that has them */
+	const char *packages; /* Debian's, that have them */
 	/* what those leave behind that nobody has to wait for; ended by NULL, or NULL */
 	const char *const *helpers;
 	const char *const

@@ -128,21 +128,29 @@ static bool has_program(int root, const char *program)
 	return false;
 }
 
+static int check_program(const struct client_protocol *p, const char *image, int root,
+			 const char *program, struct error *err)
+{
+	if (has_program(root, program))
+		return 0;
+	return error_set(
+		err, ENOENT,
+		"the image %s has no program %s, so it cannot be the %s client; Debian has "
+		"it in: %s",
+		image, program, p->name, p->packages);
+}
+
 static int check_programs(const struct client_protocol *p, const char *image, const char *rootfs,
 			  struct error *err)
 {
-	const char *needed[] = { p->programs[0], p->daemon ? p->daemon->argv[0] : NULL };
 	cleanup_close int root = open(rootfs, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int r = 0;
 
 	if (root < 0)
 		return error_errno(err, errno, "cannot open %s", rootfs);
-	for (size_t i = 0; i < ARRAY_SIZE(needed) && needed[i]; i++)
-		if (!has_program(root, needed[i]))
-			return error_set(err, ENOENT,
-					 "the image %s has no program %s, so it cannot be the %s "
-					 "client; Debian's package %s has it",
-					 image, needed[i], p->name, p->package);
-	return 0;
+	for (const char *const *program = p->programs; *program && r == 0; program++)
+		r = check_program(p, image, root, *program, err);
+	return r < 0 || !p->daemon ? r : check_program(p, image, root, p->daemon->argv[0], err);
 }
 
 static int unpack(const char *image, json_t **ret, struct error *err)
@@ -183,6 +191,9 @@ int local_client_choose(const struct client_protocol *p, const char *image, stru
 
 	if (streq(image, "host"))
 		return choose_host(p, err);
+	if (!*image)
+		return error_set(err, EINVAL, "--%s-mount-container: use an OCI archive, or host",
+				 p->name);
 	if (!runtime_find(err))
 		return -err->code;
 	if (!realpath(image, archive))
