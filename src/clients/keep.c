@@ -19,6 +19,7 @@
 #define LOOK_MS 5000 /* how often one looks whether the machine's own has gone */
 #define PAUSE_MS 1000 /* between two starts */
 #define BEGIN_MS 20000 /* for the first one to listen */
+#define SETTLE_MS 200
 #define INITIATOR_NAME "/etc/iscsi/initiatorname.iscsi"
 
 static const struct client_daemon *daemon_of(const struct serve *s)
@@ -64,6 +65,11 @@ static int name_initiator(struct error *err)
 		 "InitiatorName=iqn.2026-01.storage.quartermaster:%02x%02x%02x%02x%02x%02x\n",
 		 random[0], random[1], random[2], random[3], random[4], random[5]);
 	return file_write(INITIATOR_NAME, text, strlen(text), 0600, err);
+}
+
+static void pause_ms(long ms)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000L }, NULL);
 }
 
 /* ---- starting -------------------------------------------------------------------------------- */
@@ -112,6 +118,19 @@ int keep_due(struct serve *s)
 	return s->kept ? -1 : PAUSE_MS;
 }
 
+/* Whether it listens and stays: one that cannot work may take its socket all the same, and end. */
+static bool listens(struct serve *s, const char *socket)
+{
+	pid_t kept = s->kept;
+
+	if (!socket_is_taken(socket))
+		return false;
+	if (kept)
+		pause_ms(SETTLE_MS);
+	serve_reap(s);
+	return s->kept == kept;
+}
+
 int keep_begin(struct serve *s, struct error *err)
 {
 	const struct client_daemon *d = daemon_of(s);
@@ -120,12 +139,13 @@ int keep_begin(struct serve *s, struct error *err)
 
 	if (!d || rc < 0)
 		return rc;
-	for (keep_due(s); !socket_is_taken(d->socket); serve_reap(s), keep_due(s)) {
+	for (keep_due(s); !listens(s, d->socket); keep_due(s)) {
 		if (clock_mono_ms(&clock_real) >= until)
 			return error_set(err, ETIMEDOUT,
 					 "%s does not listen; what it says stands above",
 					 d->argv[0]);
-		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+		pause_ms(20);
+		serve_reap(s);
 	}
 	log_info("%s: %s", d->argv[0], s->kept ? "started" : "the machine has its own");
 	return 0;
