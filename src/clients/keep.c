@@ -131,6 +131,15 @@ static bool listens(struct serve *s, const char *socket)
 	return s->kept == kept;
 }
 
+/* Signals are taken from a descriptor, which nobody reads yet. */
+static bool told_to_end(void)
+{
+	sigset_t pending;
+
+	return sigpending(&pending) == 0 &&
+	       (sigismember(&pending, SIGTERM) || sigismember(&pending, SIGINT));
+}
+
 int keep_begin(struct serve *s, struct error *err)
 {
 	const struct client_daemon *d = daemon_of(s);
@@ -140,6 +149,8 @@ int keep_begin(struct serve *s, struct error *err)
 	if (!d || rc < 0)
 		return rc;
 	for (keep_due(s); !listens(s, d->socket); keep_due(s)) {
+		if (told_to_end())
+			return error_set(err, EINTR, "told to end before %s listens", d->argv[0]);
 		if (clock_mono_ms(&clock_real) >= until)
 			return error_set(err, ETIMEDOUT,
 					 "%s does not listen; what it says stands above",
