@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define OUTPUT_LIMIT_DEFAULT (8u << 20)
 
@@ -358,4 +359,18 @@ int spawn_call_keeping(int (*fn)(void *arg), void *arg, int keep_fd, int timeout
 		       struct error *err)
 {
 	return call(&(struct to_call){ .fn = fn, .arg = arg, .keep_fd = keep_fd }, timeout_ms, err);
+}
+
+bool program_installed(const char *program)
+{
+	static const char *const dirs[] = { "/usr/sbin", "/usr/bin",	    "/sbin",
+					    "/bin",	 "/usr/local/sbin", "/usr/local/bin" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
+		cleanup_free char *path = xasprintf("%s/%s", dirs[i], program);
+
+		if (access(path, X_OK) == 0)
+			return true;
+	}
+	return false;
 }

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/str.h"
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 /*
@@ -58,3 +59,6 @@ struct spawn_daemon {
 	int keep_fd;               /* a descriptor that the child keeps (such as a lock), or -1 */
 };
 int spawn_daemon(const struct spawn_daemon *d, pid_t *ret_pid, struct error *err);
+
+/* Whether a program of that name is in one of the usual directories. */
+bool program_installed(const char *program);

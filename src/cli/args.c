@@ -115,24 +115,40 @@ void verb_help(const struct verb *v, FILE *out)
 /* getopt's tables, made of ours: a long flag's value is its place. */
 struct getopt_tables {
 	char letters[2 * FLAGS_MAX + 3];
-	struct option longs[FLAGS_MAX + 1];
+	struct option longs[2 * FLAGS_MAX + 1];
+	char spellings[FLAGS_MAX][40];
 };
+
+/* --nfs_mount_container is --nfs-mount-container. */
+static const char *with_underscores(const char *name, char *buf, size_t size)
+{
+	(void)snprintf(buf, size, "%s", name);
+	for (char *p = buf; *p; p++)
+		if (*p == '-')
+			*p = '_';
+	return buf;
+}
 
 static void make_tables(const struct verb *v, struct getopt_tables *t)
 {
 	const struct flag *f;
-	size_t n = 0;
+	size_t n = 0, count = 0;
 
 	*t = (struct getopt_tables){ 0 };
 	t->letters[n++] = ':';
 	for (size_t i = 0; (f = args_flag(v, i)) && i < FLAGS_MAX; i++) {
-		t->longs[i] = (struct option){
+		struct option o = {
 			.name = f->name,
 			.has_arg = f->optional ? optional_argument
 				   : f->value  ? required_argument
 					       : no_argument,
 			.val = 256 + (int)i,
 		};
+
+		t->longs[count++] = o;
+		o.name = with_underscores(f->name, t->spellings[i], sizeof(t->spellings[i]));
+		if (!streq(o.name, f->name))
+			t->longs[count++] = o;
 		if (!f->letter)
 			continue;
 		t->letters[n++] = f->letter;

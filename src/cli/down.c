@@ -9,6 +9,7 @@
 #include "csi/node.h"
 #include "hostvol/hostvol.h"
 #include "local/box.h"
+#include "local/client.h"
 #include "local/config.h"
 #include "local/demo.h"
 #include "local/instance.h"
@@ -23,13 +24,14 @@ struct down {
 	bool delete_data, force;
 };
 
-static int open_hostvol(struct hostvol **ret, struct error *err)
+static int open_hostvol(struct clients_host *clients, struct hostvol **ret, struct error *err)
 {
 	cleanup_free char *state = state_path("hostvol"), *run = run_path("hostvol");
 	struct hostvol_error failed = { 0 };
 	int r = hostvol_open(&(struct hostvol_options){ .size = sizeof(struct hostvol_options),
 							.state_dir = state,
-							.run_dir = run },
+							.run_dir = run,
+							.host = clients_host(clients) },
 			     ret, &failed);
 
 	return r < 0 ? error_set(err, -r, "%s", failed.message) : 0;
@@ -67,16 +69,21 @@ static int unpublish(bool force, struct error *err)
 
 static int unmount_claims(bool force, size_t *ret_count, struct error *err)
 {
+	struct clients_host *clients = NULL;
 	struct hostvol *h = NULL;
 	struct hostvol_error failed = { 0 };
 	cleanup_json json_t *records = NULL;
 	char *list = NULL;
 	const json_t *record;
 	size_t i;
-	int r = open_hostvol(&h, err);
+	int r = local_clients_host(&clients, err);
 
-	if (r < 0)
+	if (r == 0)
+		r = open_hostvol(clients, &h, err);
+	if (r < 0) {
+		clients_host_free(clients);
 		return r;
+	}
 	r = hostvol_list_json(h, NULL, &list, &failed);
 	if (r < 0)
 		error_set(err, -r, "%s", failed.message);
@@ -89,6 +96,7 @@ static int unmount_claims(bool force, size_t *ret_count, struct error *err)
 		*ret_count = json_array_size(records);
 	hostvol_free(list);
 	hostvol_close(h);
+	clients_host_free(clients);
 	return r;
 }
 
@@ -126,11 +134,15 @@ static int run(struct down *down, struct error *err)
 	r = unpublish(down->force, err);
 	if (r == 0)
 		r = unmount_claims(down->force, &mounts, err);
+	if (r == 0 && !down->force)
+		r = local_clients_idle(err);
 	if (r < 0)
 		return r;
 	progress_end(&down->step, true, "unmount claims: %zu", mounts);
 	progress_begin(&down->step, stdout, "stop");
 	r = instance_stop(err);
+	if (r == 0)
+		r = local_clients_stop(LOCAL_CLIENTS_ALL, down->force, err);
 	if (r == 0 && demo)
 		r = demo_remove(down->delete_data, err);
 	if (r < 0)

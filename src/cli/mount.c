@@ -10,6 +10,7 @@
 #include "cli/claim.h"
 #include "core/handle.h"
 #include "hostvol/hostvol.h"
+#include "local/client.h"
 #include "mounts/bind.h"
 #include "mounts/records.h"
 
@@ -24,6 +25,7 @@
 
 struct mounting {
 	struct hostvol *h;
+	struct clients_host *clients;
 	char *dir; /* absolute */
 	int lock; /* one at a time for each directory */
 	bool force;
@@ -65,9 +67,13 @@ static int mounting_begin(struct mounting *m, const char *dir, bool make, int de
 	r = take_lock(m, err);
 	if (r < 0)
 		return r;
+	r = local_clients_host(&m->clients, err);
+	if (r < 0)
+		return r;
 	r = hostvol_open(&(struct hostvol_options){ .size = sizeof(struct hostvol_options),
 						    .state_dir = state,
 						    .run_dir = run,
+						    .host = clients_host(m->clients),
 						    .deadline_ms = deadline_ms,
 						    .log = warn },
 			 &m->h, &failed);
@@ -87,6 +93,7 @@ static void mounting_done(struct mounting *m)
 		close(m->lock);
 	}
 	hostvol_close(m->h);
+	clients_host_free(m->clients);
 	free(m->dir);
 }
 

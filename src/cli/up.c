@@ -3,10 +3,12 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/paths.h"
+#include "base/spawn.h"
 #include "cli/input.h"
 #include "cli/term.h"
 #include "cli/verbs.h"
 #include "kube/kube.h"
+#include "local/client.h"
 #include "local/config.h"
 #include "local/demo.h"
 #include "local/instance.h"
@@ -18,7 +20,7 @@
 #include <time.h>
 
 /* an operator that was killed leaves a lease of 15 s behind */
-enum { START_TIMEOUT_MS = 40000, POLL_MS = 100 };
+enum { START_TIMEOUT_MS = 40000, CLIENT_TIMEOUT_MS = 40000, POLL_MS = 100 };
 
 struct up {
 	struct local_config config;
@@ -26,25 +28,14 @@ struct up {
 	struct kube *kube;
 	struct progress step;
 	int64_t timeout_ms;
+	const char *clients[CLIENT_PROTOCOLS_MAX]; /* images that were given; borrowed */
+	bool chosen; /* any of them */
 };
 
 /* ---- what this machine must have ---------------------------------------------------------- */
 
-static bool in_path(const char *program)
-{
-	static const char *const dirs[] = { "/usr/sbin", "/usr/bin",	    "/sbin",
-					    "/bin",	 "/usr/local/sbin", "/usr/local/bin" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++) {
-		cleanup_free char *path = xasprintf("%s/%s", dirs[i], program);
-
-		if (access(path, X_OK) == 0)
-			return true;
-	}
-	return false;
-}
-
-static int check_machine(struct error *err)
+/* storage: it is to have some, and not only to mount that of others. */
+static int check_machine(bool storage, struct error *err)
 {
 	static const struct {
 		const char *program, *package;
@@ -60,8 +51,8 @@ static int check_machine(struct error *err)
 	if (geteuid() != 0)
 		return error_set(err, EPERM,
 				 "quartermaster up makes namespaces and mounts: run it as root");
-	for (size_t i = 0; i < ARRAY_SIZE(needs); i++)
-		if (!in_path(needs[i].program))
+	for (size_t i = 0; storage && i < ARRAY_SIZE(needs); i++)
+		if (!program_installed(needs[i].program))
 			return error_set(err, ENOENT,
 					 "%s is not installed; run: apt-get install %s",
 					 needs[i].program, needs[i].package);
@@ -158,6 +149,15 @@ static int declare_demo(struct up *up, struct error *err)
 		if (r == 0)
 			r = create_missing(up, &KIND_STORAGENODE, node, err);
 	return r;
+}
+
+/* A machine that has only clients has nothing to wait for. */
+static int has_nodes(struct up *up, struct error *err)
+{
+	cleanup_json json_t *nodes = NULL;
+	int r = kube_list(up->kube, &KIND_STORAGENODE, up->config.ns, NULL, &nodes, NULL, err);
+
+	return r < 0 ? r : json_array_size(nodes) > 0;
 }
 
 /* What the store still waits for, in a few words. */
@@ -289,18 +289,67 @@ static int demo_volume(struct up *up, struct error *err)
 		       : error_set(err, EIO, "the claim demo could not be mounted");
 }
 
+/* ---- clients ------------------------------------------------------------------------------- */
+
+/* What is chosen holds from the next look of a supervisor: one that runs is replaced. */
+static int choose_clients(struct up *up, struct error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; client_protocols[i].name && r == 0; i++) {
+		const struct client_protocol *p = &client_protocols[i];
+
+		if (!up->clients[i])
+			continue;
+		progress_begin(&up->step, stdout, "client %s", p->name);
+		r = local_client_choose(p, up->clients[i], err);
+		if (r == 0)
+			progress_end(&up->step, true, "client %s: %s", p->name, up->clients[i]);
+	}
+	if (r == 0)
+		r = local_clients_prepare(err);
+	if (r == 0 && up->chosen)
+		r = program_stop("supervise", CLIENT_TIMEOUT_MS, err);
+	return r;
+}
+
+static int await_clients(struct up *up, struct error *err)
+{
+	int r = local_clients_stop(LOCAL_CLIENTS_LEFT, false, err);
+
+	for (const struct client_protocol *p = client_protocols; p->name && r == 0; p++) {
+		if (!local_client_chosen(p))
+			continue;
+		progress_begin(&up->step, stdout, "client %s", p->name);
+		r = local_client_await(p, CLIENT_TIMEOUT_MS, err);
+		if (r >= 0)
+			progress_end(&up->step, true, "client %s: %s", p->name,
+				     r > 0 ? "the new image comes when nobody uses the old one"
+					   : "runs in a container");
+		r = r > 0 ? 0 : r;
+	}
+	return r;
+}
+
 static int run(struct up *up, struct error *err)
 {
 	cleanup_json json_t *status = NULL;
-	int r;
+	int r = choose_clients(up, err);
 
+	if (r < 0)
+		return r;
 	progress_begin(&up->step, stdout, "start");
 	r = start_instance(up, err);
 	if (r < 0)
 		return r;
 	progress_end(&up->step, true, "start: API, operator");
-	r = declare(up, err);
+	r = await_clients(up, err);
+	if (r == 0)
+		r = declare(up, err);
 	if (r < 0)
+		return r;
+	r = has_nodes(up, err);
+	if (r <= 0)
 		return r;
 	progress_begin(&up->step, stdout, "storage");
 	r = wait_online(up, &status, err);
@@ -338,6 +387,16 @@ static void take_option(const struct args *a, const char *flag, char **field)
 	}
 }
 
+static void take_clients(struct up *up, const struct args *a)
+{
+	for (size_t i = 0; client_protocols[i].name; i++) {
+		cleanup_free char *flag = xasprintf("%s-mount-container", client_protocols[i].name);
+
+		up->clients[i] = args_value(a, flag);
+		up->chosen |= up->clients[i] != NULL;
+	}
+}
+
 /* Options add to what was set up before, and may not turn one kind of instance into the other. */
 static int settle(struct up *up, const struct args *a)
 {
@@ -347,7 +406,8 @@ static int settle(struct up *up, const struct args *a)
 
 	if (demo && files)
 		return usage_error(a->verb, "--demo has nodes of its own: give it or -f, not both");
-	if (!existed && !demo && !files)
+	take_clients(up, a);
+	if (!existed && !demo && !files && !up->chosen)
 		return usage_error(
 			a->verb, "nothing was set up on this machine yet: give --demo, or -f FILE");
 	if (existed && (demo || files) && demo != up->config.demo)
@@ -371,12 +431,14 @@ int cmd_up(struct session *s, const struct args *a)
 	struct up up = { 0 };
 	struct error err = ERROR_INIT;
 	int code = settle(&up, a);
+	bool storage;
 
 	(void)s;
 	/* all of the input is checked before anything is started */
 	if (code == QM_OK)
 		code = input_read(args_values(a, "filename"), up.config.ns, &up.input);
-	if (code == QM_OK && (check_machine(&err) < 0 || run(&up, &err) < 0)) {
+	storage = up.config.demo || up.input.count > 0;
+	if (code == QM_OK && (check_machine(storage, &err) < 0 || run(&up, &err) < 0)) {
 		if (up.step.text[0])
 			progress_end(&up.step, false, NULL);
 		fprintf(stderr, "%s\n", err.message);

@@ -94,6 +94,11 @@ static const struct flag version_flags[] = {
 	F_END,
 };
 
+/* Of each protocol of clients/protocols.c. */
+#define F_CLIENT(protocol)                                                                         \
+	{ 0, protocol "-mount-container", "IMAGE",                                                 \
+	  "The " protocol " client is a container of this OCI archive, or the host's (host)." }
+
 static const struct flag up_flags[] = {
 	{ 0, "demo", NULL, "Three storage nodes on this machine, with disks made of files." },
 	F_FILES("StorageNodes of one's own, and claims; may be repeated."),
@@ -103,6 +108,11 @@ static const struct flag up_flags[] = {
 	{ 0, "reclaim", "WHAT",
 	  "What becomes of a deleted claim's data: delete (default), retain, archive." },
 	{ 0, "deployment", "NAME", "The store's name, and its class's (default glusterfs)." },
+	F_CLIENT("glusterfs"),
+	F_CLIENT("nfs"),
+	F_CLIENT("smb"),
+	F_CLIENT("quobyte"),
+	F_CLIENT("iscsi"),
 	F_TIMEOUT("Wait so long until it is ONLINE (default 2m)."),
 	F_END,
 };

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "clients/client.h"
+#include "clients/protocols.h"
 #include "clients/serve.h"
 
 #include <errno.h>
@@ -26,6 +27,9 @@ static const char usage[] =
 	"Runs the client software of a container for the node service, which asks on\n"
 	"DIR/client.sock. At SIGTERM it stays while a daemon lives that serves a mount.\n"
 	"\n"
+	"  --protocol NAME       whose client it is: the daemon that it needs is kept running, "
+	"unless\n"
+	"                        this machine has it\n"
 	"  --leave               ends at SIGTERM all the same\n"
 	"  --link PATH=TARGET    makes a symbolic link first, where there is nothing yet\n"
 	"  --touch PATH          makes an empty file first, where there is nothing yet\n"
@@ -33,18 +37,16 @@ static const char usage[] =
 	"The variable QM_CLIENT_IMAGE is what `--info` names as the image.\n";
 
 static const struct option flags[] = {
-	{ "install", required_argument, NULL, 'I' },
-	{ "info", required_argument, NULL, 'i' },
-	{ "leave", no_argument, NULL, 'e' },
-	{ "link", required_argument, NULL, 'l' },
-	{ "touch", required_argument, NULL, 't' },
-	{ "help", no_argument, NULL, 'h' },
-	{ 0 },
+	{ "install", required_argument, NULL, 'I' }, { "info", required_argument, NULL, 'i' },
+	{ "leave", no_argument, NULL, 'e' },	     { "protocol", required_argument, NULL, 'p' },
+	{ "link", required_argument, NULL, 'l' },    { "touch", required_argument, NULL, 't' },
+	{ "help", no_argument, NULL, 'h' },	     { 0 },
 };
 
 struct settings {
 	const char *dir;
 	bool leave, help;
+	const struct client_protocol *protocol;
 	int (*instead)(const char *dir, struct error *err);
 };
 
@@ -126,7 +128,7 @@ static bool may_end(const struct serve *s, bool leave)
 	if (!s->ending || leave)
 		return s->ending;
 	daemons = daemons_list(s->pid);
-	return s->running == 0 && json_array_size(daemons) == 0 && !fuse_any(s);
+	return s->running == 0 && !keep_holds(s, daemons) && !fuse_any(s);
 }
 
 static void take_signals(struct serve *s, int signals)
@@ -157,10 +159,18 @@ static int open_signals(struct error *err)
 	return fd < 0 ? error_errno(err, errno, "cannot wait for signals") : fd;
 }
 
+/* Of two times to wait; -1: for ever. */
+static int sooner(int a, int b)
+{
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
 static int serve(const struct settings *settings, struct error *err)
 {
 	const char *image = getenv("QM_CLIENT_IMAGE");
-	struct serve s = { .image = image ? image : "", .pid = getpid() };
+	struct serve s = { .image = image ? image : "",
+			   .pid = getpid(),
+			   .protocol = settings->protocol };
 	cleanup_close int signals = open_signals(err), socket = -1;
 
 	if (signals < 0)
@@ -169,6 +179,8 @@ static int serve(const struct settings *settings, struct error *err)
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		return error_errno(err, errno, "cannot begin");
 	if (serve_open(&s, err) < 0)
+		return -err->code;
+	if (keep_begin(&s, err) < 0)
 		return -err->code;
 	socket = serve_listen(settings->dir, err);
 	if (socket < 0)
@@ -179,7 +191,7 @@ static int serve(const struct settings *settings, struct error *err)
 				      { .fd = signals, .events = POLLIN },
 				      { .fd = s.up[0], .events = POLLIN } };
 
-		if (poll(p, ARRAY_SIZE(p), fuse_start_due(&s)) < 0)
+		if (poll(p, ARRAY_SIZE(p), sooner(fuse_start_due(&s), keep_due(&s))) < 0)
 			continue;
 		if (p[0].revents)
 			serve_accept(&s, socket);
@@ -211,6 +223,11 @@ static int parse(int argc, char **argv, struct settings *s, struct error *err)
 			break;
 		case 't':
 			rc = touch(optarg, err);
+			break;
+		case 'p':
+			s->protocol = client_protocol_find(optarg);
+			if (!s->protocol)
+				return error_set(err, EINVAL, "--protocol %s is not known", optarg);
 			break;
 		case 'h':
 			s->help = true;

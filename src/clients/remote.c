@@ -10,22 +10,6 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#define PROGRAMS(...) ((const char *const[]){ __VA_ARGS__, NULL })
-
-/*
- * File systems only: what a block protocol's daemons need of the host (sockets of the network
- * namespace, udev, modules) takes more than a container that runs commands.
- */
-const struct client_protocol client_protocols[] = {
-	{ "glusterfs", PROGRAMS("glusterfs") },
-	{ "nfs", PROGRAMS("mount.nfs") },
-	{ "smb", PROGRAMS("mount.cifs") },
-	{ "quobyte", PROGRAMS("mount.quobyte") },
-	{ 0 },
-};
-
-_Static_assert(ARRAY_SIZE(client_protocols) <= CLIENT_PROTOCOLS_MAX + 1, "too many protocols");
-
 struct clients_host {
 	struct hostvol_host host; /* its userdata is this */
 	char *dir; /* NULL: no containers */

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "clients/protocols.h"
 
 struct hostvol_host;
 
@@ -19,11 +20,3 @@ struct clients_host;
 int clients_host_new(const char *dir, struct clients_host **ret, struct error *err);
 const struct hostvol_host *clients_host(struct clients_host *c);
 void clients_host_free(struct clients_host *c); /* NULL-safe */
-
-/* The protocols whose clients can be containers. */
-struct client_protocol {
-	const char *name; /* "glusterfs": the directory, and the flag --NAME-mount-container */
-	const char *const *programs; /* ended by NULL */
-};
-#define CLIENT_PROTOCOLS_MAX 8
-extern const struct client_protocol client_protocols[]; /* ended by a name of NULL */

@@ -79,7 +79,8 @@ static void serve_info(const struct serve *s, int fd)
 	answer(fd, json_pack("{s:i, s:i, s:s, s:s, s:b, s:i, s:i, s:o, s:o}", "error", 0, "pid",
 			     (int)s->pid, "version", QM_VERSION, "image", s->image, "ending",
 			     (int)s->ending, "requests", s->running, "users",
-			     daemons_users(daemons), "daemons", daemons, "fuse", fuse_list(s)));
+			     daemons_users(daemons) + keep_users(s), "daemons", daemons, "fuse",
+			     fuse_list(s)));
 }
 
 static void serve_take_fuse(const struct serve *s, int fd, const struct client_request *r)
@@ -331,7 +332,7 @@ void serve_reap(struct serve *s)
 	int daemons = 0;
 
 	while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
-		if (!request_ended(s, pid) && !fuse_ended(s, pid))
+		if (!request_ended(s, pid) && !fuse_ended(s, pid) && !keep_ended(s, pid))
 			daemons++;
 	if (daemons)
 		tell_watchers(s, daemons);

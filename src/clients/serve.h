@@ -40,6 +40,9 @@ struct serve {
 	int up[2]; /* written by those processes, read by the client */
 	int watchers[SERVE_WATCHERS]; /* connections; 0: free */
 	struct fuse_server fuse[SERVE_FUSE];
+	const struct client_protocol *protocol; /* or NULL */
+	pid_t kept; /* its daemon; 0: does not run, or is the machine's */
+	int64_t kept_due; /* when to look after it next */
 };
 
 /* A socket dir/client.sock that only root can open, in the place of one that was left there. */
@@ -67,6 +70,19 @@ const struct fuse_server *fuse_find(const struct serve *s, const char *mount_poi
 json_t *fuse_list(const struct serve *s);
 /* Their processes are named by where they are mounted, which their arguments do not say. */
 void fuse_name_daemons(const struct serve *s, json_t *daemons);
+
+/* ---- the protocol's daemon (keep.c) ---- */
+
+/* Has it run, where the protocol has one, and waits until it listens. */
+int keep_begin(struct serve *s, struct error *err);
+/* Whether that child was it. */
+bool keep_ended(struct serve *s, pid_t pid);
+/* Starts it where it does not run; how long to wait until the next look, -1: none is needed. */
+int keep_due(struct serve *s);
+/* How many need the daemon that we started. */
+int keep_users(const struct serve *s);
+/* Whether the client has to stay for one of these daemons (daemons_list). */
+bool keep_holds(const struct serve *s, const json_t *daemons);
 
 /*
  * The daemons that commands left behind, which are the client's children by now: an array of

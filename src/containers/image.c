@@ -174,6 +174,18 @@ static int open_layers(struct unpacking *u, const json_t *manifest, struct error
 	return 0;
 }
 
+/* An index with a single image may not say for which machine it is; the image does. */
+static int check_architecture(const struct unpacking *u, const json_t *settings, struct error *err)
+{
+	const char *arch = jstr(settings, "architecture");
+
+	if (!arch || streq(arch, architecture()))
+		return 0;
+	return error_set(err, ENOEXEC,
+			 "the image %s is for %.40s machines, and this one is %s: use an image for %s",
+			 u->source, arch, architecture(), architecture());
+}
+
 /* Through an index of architectures, if there is one, to the manifest, its settings and layers. */
 static int read_manifest(struct unpacking *u, const json_t *descriptor, struct error *err)
 {
@@ -195,6 +207,8 @@ static int read_manifest(struct unpacking *u, const json_t *descriptor, struct e
 	}
 	if (rc == 0)
 		rc = blob_json(u, jget(manifest, "config"), &settings, err);
+	if (rc == 0)
+		rc = check_architecture(u, settings, err);
 	if (rc == 0)
 		rc = open_layers(u, manifest, err);
 	if (rc < 0)

@@ -134,7 +134,9 @@ int program_start(const struct program *p, pid_t *ret_pid, struct error *err)
 			err, ECANCELED,
 			"%s is not started: the instance was taken down; run: quartermaster up",
 			p->name);
-	if (pid == 0) {
+	if (p->start) {
+		r = p->start(p, &pid, err);
+	} else if (pid == 0) {
 		r = mkdir_parents(log_dir, 0755, err);
 		if (r == 0 && p->box)
 			r = box_open(p->box, &net, &mnt, err);

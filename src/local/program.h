@@ -14,6 +14,8 @@ struct program {
 	char *name; /* "api", "operator", "agent-default-node1" */
 	char **argv; /* NULL-terminated; QM_WRAP's words come before it */
 	char *box; /* the box it runs in, or NULL */
+	/* finds it or starts it in a way of its own, argv is its affair then; NULL: as said above */
+	int (*start)(const struct program *p, pid_t *ret_pid, struct error *err);
 };
 
 /* Copies; argv ended by NULL. */

@@ -26,7 +26,11 @@ const char *self_path(void)
 
 char *self_sibling(const char *name)
 {
-	static const char *const places[] = { "", "../worker/", "../libexec/quartermaster/",
+	static const char *const places[] = { "",
+					      "../worker/",
+					      "../clients/",
+					      "../containers/",
+					      "../libexec/quartermaster/",
 					      "../../hostvol/" };
 	cleanup_free char *dir = xstrdup(self_path());
 	char *slash = strrchr(dir, '/');

@@ -7,6 +7,7 @@
 #include "base/paths.h"
 #include "base/str.h"
 #include "local/box.h"
+#include "local/client.h"
 #include "local/keeper.h"
 #include "local/self.h"
 
@@ -51,9 +52,10 @@ static struct program *operator_program(const struct local_config *c)
 static struct program *node_program(void)
 {
 	cleanup_free char *socket = run_path("node.sock");
-	cleanup_free char *pools = run_path("pools");
-	const char *argv[] = { self_path(),    "node",	  "--endpoint", socket, "--no-registration",
-			       "--any-target", "--pools", pools,	NULL };
+	cleanup_free char *pools = run_path("pools"), *clients = run_path("clients");
+	const char *argv[] = { self_path(),	    "node",	    "--endpoint", socket,
+			       "--no-registration", "--any-target", "--pools",	  pools,
+			       "--clients",	    clients,	    NULL };
 
 	return program_new("node", argv, NULL);
 }
@@ -69,6 +71,12 @@ int supervisor_run(const struct local_config *config, struct error *err)
 		return r;
 	keeper_add(keeper, api_program());
 	keeper_add(keeper, operator_program(config));
+	/* before the node service, which would take the host's software for what is not there yet */
+	if (local_clients_prepare(err) < 0)
+		log_err("%s", err->message);
+	for (const struct client_protocol *p = client_protocols; p->name; p++)
+		if (local_client_chosen(p))
+			keeper_add(keeper, local_client_program(p));
 	keeper_add(keeper, node_program());
 	daemon_wait();
 	keeper_free(keeper);

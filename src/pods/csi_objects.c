@@ -76,6 +76,20 @@ static json_t *container(const char *name, const char *image, json_t *command, j
 
 /* ---- the node service ------------------------------------------------------------------------ */
 
+/* What of the machine the protocol's software needs (clients/protocols.h). */
+static void add_paths(struct pod *p, const struct client_protocol *protocol)
+{
+	for (const struct client_path *path = protocol->paths; path && path->path; path++) {
+		cleanup_free char *name = xasprintf("%s%s", protocol->name, path->path);
+
+		for (char *c = name; *c; c++)
+			if (*c == '/' || *c == '.')
+				*c = '-';
+		if (!path->file)
+			pod_add_host_path(p, name, path->path, path->path, NULL);
+	}
+}
+
 /*
  * Which protocols have a container is said by directories (clients/remote.h). What a machine has
  * left of former choices is hidden by an empty one, in which are those of now.
@@ -87,8 +101,11 @@ static void add_clients(struct pod *p, const struct csi_settings *s)
 		cleanup_free char *dir = xasprintf(CLIENTS_DIR "/%s", client_protocols[i].name),
 				  *name = xasprintf("client-%s", client_protocols[i].name);
 
-		if (csi_client_image(s, i))
-			pod_add_host_path(p, name, dir, dir, NULL);
+		if (!csi_client_image(s, i))
+			continue;
+		pod_add_host_path(p, name, dir, dir, NULL);
+		/* hostvol reads and writes there what the client's programs do */
+		add_paths(p, &client_protocols[i]);
 	}
 }
 
@@ -200,8 +217,11 @@ json_t *csi_client(const struct csi_settings *s, size_t protocol)
 	pod_add_host_path(&p, "socket", dir, dir, NULL);
 	pod_add_host_path(&p, "dev", "/dev", "/dev", NULL);
 	pod_add_volume(&p, "tmp", json_pack("{s:{}}", "emptyDir"), "/tmp", NULL);
+	add_paths(&p, &client_protocols[protocol]);
 	if (streq(name, "glusterfs"))
 		add_glusterfs(&p, s, command, own);
+	json_array_append_new(command, json_string("--protocol"));
+	json_array_append_new(command, json_string(name));
 	json_array_append_new(command, json_string(dir));
 	c = container("client", image, command,
 		      json_pack("[{s:s, s:s}]", "name", "QM_CLIENT_IMAGE", "value", image),
@@ -212,5 +232,7 @@ json_t *csi_client(const struct csi_settings *s, size_t protocol)
 				      "timeoutSeconds", 5));
 	spec = pod_spec("quartermaster-client", CLIENT_END_S, p.volumes, c);
 	json_object_set_new(spec, "initContainers", json_pack("[o]", install_container(s)));
+	if (client_protocols[protocol].ipc)
+		json_object_set_new(spec, "hostIPC", json_true());
 	return daemonset(s, full, labels, json_pack("{s:s}", "type", "OnDelete"), spec);
 }

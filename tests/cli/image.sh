@@ -147,6 +147,9 @@ jq '.manifests[0].digest = "sha256:../../../../etc/passwd"' "$dir/layout/index.j
 check "a digest that is a path" refuses "digest" "$IMAGE" "$dir/bad" "$dir/evil"
 jq '.manifests += .manifests' "$dir/layout/index.json" > "$dir/bad/index.json"
 check "two images" refuses "holds 2 images" "$IMAGE" "$dir/bad" "$dir/evil"
+layer "$dir/other.tar" <<< "file file x"
+foreign() { QM_OCI_ARCH=mips64 image "$dir/other.oci" "$dir/other.tar" && "$IMAGE" "$dir/other.oci" "$dir/evil"; }
+check "an image for other machines" refuses "is for mips64 machines" foreign
 check "no image at all" refuses "no index.json" "$IMAGE" "$dir/a.tar" "$dir/evil"
 echo nonsense > "$dir/text"
 check "no archive" refuses "$dir/text" "$IMAGE" "$dir/text" "$dir/evil"

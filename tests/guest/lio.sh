@@ -3,14 +3,15 @@
 lio=/sys/kernel/config/target
 initiator=iqn.2026-01.net.example:host
 
-# udev and the initiator's daemon as a machine has them, with a data base of the guest's own
-lio_start() {
+# udev as a machine has it, and what belongs to an initiator, with a data base of the guest's own
+lio_prepare() {
 	modprobe -a target_core_mod iscsi_target_mod target_core_iblock loop iscsi_tcp sd_mod dm_multipath \
 		dm_round_robin dm_service_time scsi_dh_alua &&
 		{ mountpoint -q /sys/kernel/config || mount -t configfs config /sys/kernel/config; } &&
 		{ [ -S /run/udev/control ] || /lib/systemd/systemd-udevd --daemon; } && rm -rf /etc/iscsi/nodes /etc/iscsi/ifaces &&
-		mkdir -p /etc/iscsi/nodes /run/lock/iscsi && echo "InitiatorName=$initiator" > /etc/iscsi/initiatorname.iscsi && iscsid
+		mkdir -p /etc/iscsi/nodes /run/lock/iscsi && echo "InitiatorName=$initiator" > /etc/iscsi/initiatorname.iscsi
 }
+lio_start() { lio_prepare && iscsid; } # with the initiator's daemon
 # lio_disk NAME SIZE SERIAL: a disk of its own loop device; the serial's first digits are in its WWN
 lio_disk() {
 	local loop dir=$lio/core/iblock_0/$1

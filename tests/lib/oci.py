@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """oci.py OUT LAYER…: an OCI image of layers (tar files, plain or gzip), as an archive OUT or, where OUT ends in "/", as a
-directory. A variable of its environment (ENV) says where it comes from."""
+directory. A variable of its environment (ENV) says where it comes from. QM_OCI_ARCH names another architecture than
+this machine's."""
 import gzip, hashlib, io, json, os, platform, sys, tarfile
 
 blobs = {}
@@ -14,7 +15,7 @@ def put(data, kind, **more):
 
 
 def main(out, *paths):
-    arch = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    arch = os.environ.get("QM_OCI_ARCH") or {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
     layers, ids = [], []
     for path in paths:
         data = open(path, "rb").read()

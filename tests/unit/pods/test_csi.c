@@ -252,6 +252,32 @@ static void other_client(void **state)
 	assert_string_equal(jstr(o, "metadata", "name"), "quartermaster-client-nfs");
 	assert_non_null(mount_at(o, CLIENTS_DIR "/nfs"));
 	assert_null(mount_at(o, TLS_DIR)); /* no business of NFS */
+	assert_null(mount_at(o, "/etc/iscsi"));
+	assert_null(jget(pod_of(o), "hostIPC"));
+}
+
+/* A block protocol's software works on the machine, and hostvol beside it on the same files. */
+static void block_client(void **state)
+{
+	struct csi_settings s = plain;
+	cleanup_json json_t *o = NULL, *service = NULL, *without = csi_node(&plain);
+
+	s.clients[protocol("iscsi")] = "example.org/iscsi:2";
+	o = csi_client(&s, protocol("iscsi"));
+	service = csi_node(&s);
+	for (const struct client_path *p = client_protocols[protocol("iscsi")].paths; p->path;
+	     p++) {
+		assert_true(p->file || mount_at(o, p->path));
+		assert_true(p->file || mount_at(service, p->path));
+	}
+	assert_null(mount_at(without, "/etc/iscsi"));
+	assert_string_equal(jstr(find(jget(pod_of(o), "volumes"), "name", "iscsi-etc-iscsi"),
+				 "hostPath", "path"),
+			    "/etc/iscsi");
+	assert_true(jbool(pod_of(o), "hostIPC"));
+	assert_true(jbool(pod_of(o), "hostNetwork"));
+	assert_true(has_word(o, "--protocol"));
+	assert_true(has_word(o, "iscsi"));
 }
 
 int main(void)
@@ -266,6 +292,7 @@ int main(void)
 		cmocka_unit_test(client),
 		cmocka_unit_test(client_with_tls),
 		cmocka_unit_test(other_client),
+		cmocka_unit_test(block_client),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

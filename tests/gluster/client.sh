@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Local mode with the GlusterFS client in a container of crun or runc: a claim is mounted through it, all that keeps it is
+# killed, the image changes, and nothing is left at the end. Prints TAP.
+set -u -o pipefail
+# in a mount namespace of its own: those of others that are made meanwhile would copy our mounts, and keep them
+[ -n "${QM_CLIENT_NS:-}" ] || QM_CLIENT_NS=1 exec unshare --mount --propagation private "$0" "$@"
+# and crun can be used there: where a machine mixes cgroups of version 1 and 2 the second is hidden
+[ ! -e /sys/fs/cgroup/unified ] || mount -t tmpfs tmpfs /sys/fs/cgroup/unified
+cd "$(dirname "$0")/../.." || exit 1
+. tests/lib/tap.sh
+. tests/lib/client_image.sh
+build=${QM_BUILD:-build}
+work=$(mktemp -d /var/tmp/qm-local-client.XXXXXX)
+export QM_STATE_DIR=$work/state QM_RUN_DIR=/run/qm-client.$$
+PATH=$PWD/$build/src/cli:$PWD/$build/src/clients:$PATH
+mnt=$work/mnt
+socket=$QM_RUN_DIR/clients/glusterfs
+if [ "$(id -u)" != 0 ] || ! command -v glusterd > /dev/null || ! command -v runc crun > /dev/null; then
+	echo "1..0 # SKIP needs root, glusterd, and crun or runc"
+	exit 0
+fi
+cleanup() {
+	quartermaster down --delete-data --force > /dev/null 2>&1
+	rm -rf "$work" "$QM_RUN_DIR"
+}
+trap cleanup EXIT
+trap 'exit 1' INT TERM
+
+cat > "$work/node.yaml" << END
+apiVersion: coreos.com/v1
+kind: StorageNode
+metadata: {name: n1}
+spec:
+  type: glusterfs
+  storageNetwork: {ips: [10.118.$((20 + $$ % 200)).1]}
+  directories: [$work/dir]
+END
+up() { timeout 120 quartermaster up -f "$work/node.yaml" --volume-type none "$@"; }
+info() { qm-client --info "$socket"; }
+said() { info | jq -e "$1"; }
+client() { pgrep -f "^/qm/qm-client .*$socket\$"; }
+pid_of() { pgrep -f "^([^ ]*/)?quartermaster $1( .*)?\$" | while read -r p; do grep -qzx "QM_RUN_DIR=$QM_RUN_DIR" "/proc/$p/environ" && echo "$p"; done; }
+intact() { [ "$(sha256sum < "$mnt/data")" = "$sum" ] && echo "$RANDOM" > "$mnt/more"; }
+
+image() { client_image "$work/$1.tar" /usr/sbin/glusterfs "$(dirname "$(find /usr/lib -path '*/glusterfs/*' -name 'rpc-transport' | head -n 1)")"; }
+check "an image of GlusterFS' client" image one
+check "an image of nothing of it" client_image "$work/none.tar" /usr/bin/true
+cp "$work/none.tar" "$work/torn.tar" && truncate -s 100000 "$work/torn.tar"
+foreign() { QM_OCI_ARCH=mips64 client_image "$work/foreign.tar" /usr/bin/true && up --glusterfs-mount-container="$work/foreign.tar"; }
+check "an image without the program is refused" refuses 'has no program glusterfs.*glusterfs-client' up --glusterfs-mount-container="$work/none.tar"
+check "one for other machines" refuses 'is for mips64 machines' foreign
+check "an archive that is torn" refuses "$work/torn.tar" up --glusterfs-mount-container="$work/torn.tar"
+check "one that is not there" refuses 'cannot read the image .*No such file' up --glusterfs-mount-container="$work/missing.tar"
+check "no name at all" refuses 'use an OCI archive, or host' up --glusterfs-mount-container=
+no_runtime() { unshare --mount sh -c 'for f in /usr/bin/crun /usr/sbin/runc /usr/bin/runc; do [ ! -e $f ] || mount --bind /etc/passwd $f; done; "$@"' sh "$(command -v quartermaster)" up -f "$work/node.yaml" --glusterfs-mount-container="$work/one.tar"; }
+check "a machine without crun and runc" refuses 'apt-get install crun' no_runtime
+check "nothing was started by any of these" [ -z "$(pid_of supervise)" ]
+
+check "up, in the seed's spelling" up --glusterfs_mount_container="$work/one.tar"
+[ "$tap_failed" = 0 ] || { plan; exit 1; } # what follows would only wait
+check "the client runs" said '.users == 0'
+check "from that image" said ".image | startswith(\"$work/one.tar@sha256:\")"
+check "a claim" bash -c "sed s/my-claim/data/ docs/examples/claim.yaml | quartermaster apply -f -"
+check "is mounted" quartermaster mount data "$mnt"
+head -c 3000000 /dev/urandom > "$work/data" && sum=$(sha256sum < "$work/data")
+check "and written" cp "$work/data" "$mnt/data"
+check "by a daemon in the container" said '.users > 0 and .daemons[0].program == "glusterfs"'
+pid=$(client)
+daemon=$(pgrep -P "$pid" glusterfs)
+check "in namespaces of its own" [ "$(readlink "/proc/$daemon/ns/pid")" != "$(readlink /proc/self/ns/pid)" ]
+check "in a cgroup of its own" grep -q "quartermaster-" "/proc/$daemon/cgroup"
+check "on a root that cannot be written" grep -q ' / / ro\|/rootfs / ro' "/proc/$daemon/mountinfo"
+
+for victim in supervise operator node api; do
+	old=$(pid_of "$victim")
+	check "kill -9 of $victim" kill -9 "$old"
+	check "the data is there" intact
+done
+again() { local p; for p in supervise operator node api; do [ -n "$(pid_of "$p")" ] || return 1; done; }
+check "all of these come back" wait_for 30 again
+check "the client is the same" [ "$(client)" = "$pid" ]
+check "and has served all the time" intact
+
+check "the same image under another name" cp "$work/one.tar" "$work/two.tar"
+later() { up --glusterfs-mount-container="$work/two.tar" > "$work/said"; cat "$work/said"; grep -q 'when nobody uses the old one' "$work/said"; }
+check "a new image while the client is used waits" later
+check "the data is there" intact
+check "host is refused meanwhile" refuses 'client has [0-9]+ users' up --glusterfs-mount-container=host
+check "down with a file held open" refuses 'could not be unmounted' bash -c "exec 7< $mnt/data; quartermaster down"
+check "the data is there" intact
+check "it is unmounted" quartermaster umount "$mnt"
+check "now the new image comes" wait_for 20 said ".image | startswith(\"$work/two.tar@\")"
+
+check "mounted again" quartermaster mount data "$mnt"
+check "the data is there" intact
+check "kill -9 of the client" kill -9 "$(client)"
+check "it comes back" wait_for 20 said '.users == 0'
+check "the mount is dead, and goes" quartermaster umount --force "$mnt"
+check "mounted once more" quartermaster mount data "$mnt"
+check "the data is there" intact
+
+check "down" quartermaster down
+check "ends the client" [ -z "$(client)" ]
+check "up with what was chosen before" timeout 120 quartermaster up
+check "has the client" said ".image | startswith(\"$work/two.tar@\")"
+check "up with the host's" up --glusterfs-mount-container=host
+check "ends the client" [ -z "$(client)" ]
+check "mounted by the host" quartermaster mount data "$mnt"
+check "the data is there" intact
+check "down --delete-data" quartermaster down --delete-data
+left() { grep " $work/\| $QM_RUN_DIR" /proc/self/mountinfo; ls -d "$QM_RUN_DIR" "$QM_STATE_DIR"; find /sys/fs/cgroup -maxdepth 2 -name "quartermaster-qm*" -newer "$work/node.yaml"; pgrep -f "$QM_RUN_DIR"; }
+check "nothing is left" [ -z "$(left 2> /dev/null)" ]
+plan
