@@ -115,7 +115,9 @@ static int gluster_mount(const struct call *c, struct attachment *a, struct erro
 		return r;
 	r = c->host->run(
 		c->host,
-		&(struct host_command){ .argv = (const char *const *)args.items, .timeout_ms = r },
+		&(struct host_command){ .argv = (const char *const *)args.items,
+					.timeout_ms = r,
+					.client = mount_client(a) },
 		&result);
 	if (r == -ENOENT && !result.err[0])
 		return error_set(err, ENOENT,
@@ -148,6 +150,7 @@ static const struct mount_type mount_type = {
 	.fs_types = (const char *const[]){ "fuse.glusterfs", NULL },
 	.mount = gluster_mount,
 	.end_helper = gluster_end_helper,
+	.client = GLUSTER_PROGRAM,
 };
 
 const struct driver driver_glusterfs = {

@@ -33,6 +33,11 @@ static const char usage[] =
 	"default: "
 	"all\n"
 	"                      client software is the host's\n"
+	"  --client PROTOCOL=ID,ID…\n"
+	"                      the protocol has several containers, in DIR/PROTOCOL/ID; new mounts "
+	"go "
+	"to\n"
+	"                      the first of these that listens\n"
 	"  --state-dir DIR     default $QM_STATE_DIR, else /var/lib/quartermaster\n"
 	"  --run-dir DIR       default $QM_RUN_DIR, else /run/quartermaster\n"
 	"\n"
@@ -46,6 +51,7 @@ static const struct option flags[] = {
 	{ "no-registration", no_argument, NULL, 'r' },
 	{ "max-volumes", required_argument, NULL, 'm' },
 	{ "clients", required_argument, NULL, 'c' },
+	{ "client", required_argument, NULL, 'C' },
 	{ "state-dir", required_argument, NULL, 'S' },
 	{ "run-dir", required_argument, NULL, 'R' },
 	{ "help", no_argument, NULL, 'h' },
@@ -66,6 +72,8 @@ static int parse_number(const char *text, int64_t *ret)
 struct settings {
 	struct csi_node_options o;
 	const char *clients;
+	const char *prefer[CLIENT_PROTOCOLS_MAX];
+	size_t prefer_count;
 };
 
 static int parse_flag(int c, struct settings *s)
@@ -96,6 +104,11 @@ static int parse_flag(int c, struct settings *s)
 		return setenv("QM_RUN_DIR", optarg, 1);
 	case 'c':
 		s->clients = optarg;
+		return 0;
+	case 'C':
+		if (s->prefer_count == CLIENT_PROTOCOLS_MAX)
+			return -EINVAL;
+		s->prefer[s->prefer_count++] = optarg;
 		return 0;
 	default:
 		return -EINVAL;
@@ -151,8 +164,11 @@ static int run_with_clients(struct settings *s, struct error *err)
 
 	if (r < 0)
 		return r;
+	for (size_t i = 0; r == 0 && i < s->prefer_count; i++)
+		r = clients_host_prefer(clients, s->prefer[i], err);
 	s->o.host = clients_host(clients);
-	r = run(&s->o, err);
+	if (r == 0)
+		r = run(&s->o, err);
 	clients_host_free(clients);
 	return r;
 }

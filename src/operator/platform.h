@@ -29,6 +29,8 @@ struct platform_ops {
 	int (*agent_remove)(struct platform *p, const json_t *storage_node, struct error *err);
 	/* What all workloads need before they start (certificates); called at each look. NULL: nothing. */
 	int (*prepare)(struct platform *p, struct error *err);
+	/* Adds what the platform has to say to the conditions of the StorageStatus; NULL: nothing. */
+	void (*conditions)(struct platform *p, json_t *conditions, int64_t generation);
 	/* Tells those who stop machines whether one that serves bricks may be stopped; NULL: there are none. */
 	int (*disruption)(struct platform *p, bool allowed, struct error *err);
 };

@@ -11,16 +11,20 @@
  * since kubelet knows one driver of a name:
  *   CSIDriver csi.quartermaster.storage
  *   DaemonSet quartermaster-node               the node service; rolls a tenth at a time
- *   DaemonSet quartermaster-client-PROTOCOL    the client software (clients/client.h); changes on a
- *                                              machine only when its pod is deleted (OnDelete)
+ *   DaemonSet quartermaster-client-PROTOCOL-ID the client software (clients/client.h) of one image,
+ *                                              whose hash the id is; changes on a machine only when
+ *                                              its pod is deleted (OnDelete)
  * The CSIDriver's annotation CSI_OWNER names the deployment that keeps all of it, in its own
  * namespace; others leave it alone, until that one has not renewed CSI_RENEWED for half an hour.
  */
 #define CSI_OWNER "quartermaster.storage/owner" /* "NAMESPACE/DEPLOYMENT" */
 #define CSI_RENEWED "quartermaster.storage/renewed" /* when the owner last looked */
-#define CSI_CLIENT "quartermaster.storage/client" /* label of client pods: the protocol */
+#define CSI_CLIENT "quartermaster.storage/client" /* labels of clients: the protocol */
+#define CSI_CLIENT_ID "quartermaster.storage/client-id"
+#define CSI_REFUSED "quartermaster.storage/refused" /* of a client that was taken back: why */
+#define CSI_ORDER_FLAG "--client="
 #define CSI_NODE_NAME "quartermaster-node"
-#define CLIENTS_DIR "/run/quartermaster/clients" /* PROTOCOL/client.sock in it */
+#define CLIENTS_DIR "/run/quartermaster/clients" /* PROTOCOL/ID/client.sock in it */
 
 /* All strings are borrowed. */
 struct csi_settings {
@@ -29,19 +33,29 @@ struct csi_settings {
 	const char *own_image; /* the project's image of GlusterFS */
 	/* as client_protocols (clients/remote.h): an image, "host" for none, or NULL for the default */
 	const char *clients[CLIENT_PROTOCOLS_MAX];
+	int64_t patience_ms; /* for a new image to work on all machines, before it is taken back */
 	bool tls; /* the Secret DEPLOYMENT-client is mounted into the client of GlusterFS */
 };
 
 /* The image of a protocol's client; NULL: the host has it. */
 const char *csi_client_image(const struct csi_settings *s, size_t protocol);
 
+/* What the directories of an image's clients are called. Caller frees. */
+char *csi_client_id(const char *image);
+
 /* What they should look like, as pure functions; new references. */
 json_t *csi_driver(const struct csi_settings *s, int64_t now_ms);
-json_t *csi_node(const struct csi_settings *s);
-json_t *csi_client(const struct csi_settings *s, size_t protocol);
+/* orders: by protocol, ids of clients for new mounts, best first. */
+json_t *csi_node(const struct csi_settings *s, const json_t *orders);
+json_t *csi_client(const struct csi_settings *s, size_t protocol, const char *image);
 
-/*
- * Sees to it that it is so. tidy: clients that are no longer wanted go; once is enough, since what is
- * wanted does not change in a life. 1: another deployment keeps it.
- */
-int csi_ensure(const struct csi_settings *s, struct kube *kube, bool tidy, struct error *err);
+/* How far the clients are, for whoever asks the StorageStatus. */
+struct csi_report {
+	bool known, updated;
+	char *reason, *message; /* owned */
+};
+void csi_report_done(struct csi_report *r);
+
+/* Sees to it that it is so. 1: another deployment keeps it; the report says nothing then. */
+int csi_ensure(const struct csi_settings *s, struct kube *kube, struct csi_report *report,
+	       struct error *err);

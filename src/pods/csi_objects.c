@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/mem.h"
+#include "base/str.h"
 #include "clients/remote.h"
 #include "operator/operator.h"
 #include "pods/csi.h"
@@ -9,7 +10,8 @@
 #define KUBELET_DIR "/var/lib/kubelet"
 #define STATE_DIR "/var/lib/quartermaster"
 #define RUN_DIR "/run/quartermaster"
-#define CLIENT_END_S 86400 /* a client stays while it serves a mount: whoever deletes it waits */
+#define CLIENT_ID_LEN 8
+#define CLIENT_END_S 31536000 /* a client stays while it serves a mount: whoever deletes it waits */
 
 const char *csi_client_image(const struct csi_settings *s, size_t protocol)
 {
@@ -18,6 +20,15 @@ const char *csi_client_image(const struct csi_settings *s, size_t protocol)
 	if (!image)
 		return streq(client_protocols[protocol].name, "glusterfs") ? s->own_image : NULL;
 	return streq(image, "host") ? NULL : image;
+}
+
+char *csi_client_id(const char *image)
+{
+	cleanup_json json_t *text = json_string(image);
+	char *hash = pod_hash(text);
+
+	hash[CLIENT_ID_LEN] = '\0';
+	return hash;
 }
 
 json_t *csi_driver(const struct csi_settings *s, int64_t now_ms)
@@ -88,7 +99,26 @@ static void add_clients(struct pod *p, const struct csi_settings *s)
 	}
 }
 
-json_t *csi_node(const struct csi_settings *s)
+/* --client=PROTOCOL=ID,ID…: see clients_host_prefer. */
+static void add_order(const struct csi_settings *s, const json_t *orders, json_t *command)
+{
+	for (size_t i = 0; client_protocols[i].name; i++) {
+		const char *name = client_protocols[i].name;
+		const json_t *order = json_object_get(orders, name), *id;
+		struct buf text = { 0 };
+		size_t k;
+
+		if (!csi_client_image(s, i) || !json_array_size(order))
+			continue;
+		json_array_foreach (order, k, id)
+			buf_printf(&text, "%s%s", k ? "," : "", json_string_value(id));
+		json_array_append_new(command,
+				      json_sprintf(CSI_ORDER_FLAG "%s=%s", name, text.data));
+		buf_done(&text);
+	}
+}
+
+json_t *csi_node(const struct csi_settings *s, const json_t *orders)
 {
 	struct pod p = { .volumes = json_array(), .mounts = json_array() };
 	json_t *labels =
@@ -99,6 +129,7 @@ json_t *csi_node(const struct csi_settings *s)
 	json_t *env = json_pack("[{s:s, s:{s:{s:s}}}]", "name", "NODE_NAME", "valueFrom",
 				"fieldRef", "fieldPath", "spec.nodeName");
 
+	add_order(s, orders, command);
 	pod_add_host_path(&p, "kubelet", KUBELET_DIR, KUBELET_DIR, "Bidirectional");
 	pod_add_host_path(&p, "state", STATE_DIR, STATE_DIR, "Bidirectional");
 	pod_add_host_path(&p, "run", RUN_DIR, RUN_DIR, NULL);
@@ -160,15 +191,22 @@ static json_t *install_container(const struct csi_settings *s)
 			 "drop", "ALL");
 }
 
-json_t *csi_client(const struct csi_settings *s, size_t protocol)
+static void add_needs(const struct client_protocol *protocol, json_t *command)
 {
-	const char *image = csi_client_image(s, protocol), *name = client_protocols[protocol].name;
+	for (const char *const *p = protocol->programs; *p; p++)
+		json_array_append_new(command, json_sprintf("--need=%s", *p));
+}
+
+json_t *csi_client(const struct csi_settings *s, size_t protocol, const char *image)
+{
+	const char *name = client_protocols[protocol].name;
 	bool own = streq(image, s->own_image);
-	cleanup_free char *dir = xasprintf(CLIENTS_DIR "/%s", name),
-			  *full = xasprintf("quartermaster-client-%s", name);
+	cleanup_free char *id = csi_client_id(image),
+			  *dir = xasprintf(CLIENTS_DIR "/%s/%s", name, id),
+			  *full = xasprintf("quartermaster-client-%s-%s", name, id);
 	struct pod p = { .volumes = json_array(), .mounts = json_array() };
-	json_t *labels = json_pack("{s:s, s:s, s:s}", QM_LABEL_DEPLOYMENT, s->deployment,
-				   WORKLOAD_ROLE, "client", CSI_CLIENT, name);
+	json_t *labels = json_pack("{s:s, s:s, s:s, s:s}", QM_LABEL_DEPLOYMENT, s->deployment,
+				   WORKLOAD_ROLE, "client", CSI_CLIENT, name, CSI_CLIENT_ID, id);
 	json_t *command = json_pack("[s]", "/qm/qm-client"), *spec, *c;
 
 	pod_add_volume(&p, "qm", json_pack("{s:{}}", "emptyDir"), "/qm", NULL);
@@ -178,14 +216,17 @@ json_t *csi_client(const struct csi_settings *s, size_t protocol)
 	pod_add_volume(&p, "tmp", json_pack("{s:{}}", "emptyDir"), "/tmp", NULL);
 	if (streq(name, "glusterfs"))
 		add_glusterfs(&p, s, command, own);
+	add_needs(&client_protocols[protocol], command);
 	json_array_append_new(command, json_string(dir));
 	c = container("client", image, command,
 		      json_pack("[{s:s, s:s}]", "name", "QM_CLIENT_IMAGE", "value", image),
 		      p.mounts, own, "64Mi");
 	json_object_set_new(c, "readinessProbe",
 			    json_pack("{s:{s:[s, s, s]}, s:i, s:i}", "exec", "command",
-				      "/qm/qm-client", "--info", dir, "periodSeconds", 10,
+				      "/qm/qm-client", "--info", dir, "periodSeconds", 5,
 				      "timeoutSeconds", 5));
+	/* why it does not run is then in the pod's status */
+	json_object_set_new(c, "terminationMessagePolicy", json_string("FallbackToLogsOnError"));
 	spec = pod_spec("quartermaster-client", CLIENT_END_S, p.volumes, c);
 	json_object_set_new(spec, "initContainers", json_pack("[o]", install_container(s)));
 	return daemonset(s, full, labels, json_pack("{s:s}", "type", "OnDelete"), spec);
