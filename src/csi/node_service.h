@@ -18,6 +18,7 @@ struct registration;
 struct csi_node {
 	char *node_id, *base, *endpoint; /* base: what paths lie below, links resolved; NULL: any */
 	char *typed_base; /* the same as given: what callers' paths begin with */
+	char *published; /* the directory of node_lost.c */
 	int64_t max_volumes;
 	struct hostvol *h;
 	const struct hostvol_host *host;
@@ -80,6 +81,13 @@ char *device_node(unsigned major, unsigned minor);
 
 /* Takes away all mounts at a place; one that is dead or hangs is detached, others too with force. */
 int take_away(const char *path, bool force, struct error *err);
+
+/* ---- whose a target is (node_lost.c) ---------------------------------------------------------- */
+
+/* context: of the publishing call, where the orchestrator names the pod. */
+void published_note(const struct csi_node *n, const char *id, const char *target,
+		    struct map context);
+void published_forget(const struct csi_node *n, const char *target);
 
 /* ---- staging (node_stage.c) ------------------------------------------------------------------- */
 

@@ -118,14 +118,30 @@ static void add_order(const struct csi_settings *s, const json_t *orders, json_t
 	}
 }
 
+/* As Kubernetes itself would mount it, but only here: whoever reads the account sees that it has none. */
+static void add_token(struct pod *p)
+{
+	json_t *sources =
+		json_pack("[{s:{s:s, s:i}}, {s:{s:s, s:[{s:s, s:s}]}}, {s:{s:[{s:s, s:{s:s}}]}}]",
+			  "serviceAccountToken", "path", "token", "expirationSeconds", 3607,
+			  "configMap", "name", "kube-root-ca.crt", "items", "key", "ca.crt", "path",
+			  "ca.crt", "downwardAPI", "items", "path", "namespace", "fieldRef",
+			  "fieldPath", "metadata.namespace");
+
+	pod_add_volume(
+		p, "token",
+		json_pack("{s:{s:i, s:o}}", "projected", "defaultMode", 0400, "sources", sources),
+		"/var/run/secrets/kubernetes.io/serviceaccount", NULL);
+}
+
 json_t *csi_node(const struct csi_settings *s, const json_t *orders)
 {
 	struct pod p = { .volumes = json_array(), .mounts = json_array() };
 	json_t *labels =
 		json_pack("{s:s, s:s}", QM_LABEL_DEPLOYMENT, s->deployment, WORKLOAD_ROLE, "node");
 	json_t *command =
-		json_pack("[s, s, s, s, s]", "quartermaster", "node", "--node-id=$(NODE_NAME)",
-			  "--kubelet-dir=" KUBELET_DIR, "--clients=" CLIENTS_DIR);
+		json_pack("[s, s, s, s, s, s]", "quartermaster", "node", "--node-id=$(NODE_NAME)",
+			  "--kubelet-dir=" KUBELET_DIR, "--clients=" CLIENTS_DIR, "--pod-events");
 	json_t *env = json_pack("[{s:s, s:{s:{s:s}}}]", "name", "NODE_NAME", "valueFrom",
 				"fieldRef", "fieldPath", "spec.nodeName");
 
@@ -136,6 +152,7 @@ json_t *csi_node(const struct csi_settings *s, const json_t *orders)
 	add_clients(&p, s);
 	pod_add_host_path(&p, "dev", "/dev", "/dev", NULL);
 	pod_add_volume(&p, "tmp", json_pack("{s:{}}", "emptyDir"), "/tmp", NULL);
+	add_token(&p);
 	return daemonset(
 		s, CSI_NODE_NAME, labels,
 		json_pack("{s:s, s:{s:s}}", "type", "RollingUpdate", "rollingUpdate",
