@@ -44,11 +44,11 @@ int mount_prepare(const struct call *c, struct attachment *a, struct error *err)
 
 static void choose_client(const struct call *c, const struct attachment *a, char *id, size_t size)
 {
-	const char *program = a->driver->mount->client;
+	const char *program = a->driver->mount->client, *wanted = attachment_param(a, "client");
 
 	id[0] = '\0';
 	if (program && c->host->choose_client)
-		c->host->choose_client(c->host, program, "", id, size);
+		c->host->choose_client(c->host, program, wanted ? wanted : "", id, size);
 }
 
 int mount_prepare_as(const struct call *c, struct attachment *a, const char *source,

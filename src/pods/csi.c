@@ -104,6 +104,7 @@ struct clients {
 	struct kube *kube;
 	json_t *node; /* its DaemonSet as it is, or NULL */
 	json_t *daemonsets, *pods; /* by protocol */
+	json_t *named; /* {id: image} that classes and volumes ask for */
 	json_t *orders;
 	struct csi_report report;
 };
@@ -114,6 +115,7 @@ static void clients_done(struct clients *c)
 	json_decref(c->daemonsets);
 	json_decref(c->pods);
 	json_decref(c->orders);
+	json_decref(c->named);
 	csi_report_done(&c->report);
 }
 
@@ -162,6 +164,40 @@ static bool is_settled(const struct clients *c)
 	return true;
 }
 
+static void add_named(struct clients *c, const char *image)
+{
+	cleanup_free char *id = image && *image ? client_image_id(image) : NULL;
+
+	if (id)
+		json_object_set_new(c->named, id, json_string(image));
+}
+
+static int take_class(json_t *o, void *userdata)
+{
+	if (streq(jstr(o, "provisioner"), QM_DRIVER))
+		add_named(userdata, jstr(o, "parameters", "clientImage"));
+	return 0;
+}
+
+static int take_volume(json_t *o, void *userdata)
+{
+	if (streq(jstr(o, "spec", "csi", "driver"), QM_DRIVER))
+		add_named(userdata, object_annotation(o, QM_ANNOTATION_CLIENT_IMAGE));
+	return 0;
+}
+
+/* Volumes outlive their class, and what they name is used while they are there. */
+static int read_named(struct clients *c, struct error *err)
+{
+	struct kube_selector all = { .recent = true },
+			     volumes = { .labels = QM_LABEL_CLIENT_ID, .recent = true };
+	int rc = kube_list_each(c->kube, &KIND_STORAGECLASS, NULL, &all, take_class, c, NULL, err);
+
+	return rc < 0 ? rc
+		      : kube_list_each(c->kube, &KIND_PV, NULL, &volumes, take_volume, c, NULL,
+				       err);
+}
+
 static int read_clients(struct clients *c, bool was_updated, struct error *err)
 {
 	cleanup_free char *labels =
@@ -170,10 +206,13 @@ static int read_clients(struct clients *c, bool was_updated, struct error *err)
 	int rc = kube_get(c->kube, &KIND_DAEMONSET, c->s->ns, CSI_NODE_NAME, &c->node, err);
 
 	c->daemonsets = json_object();
+	c->named = json_object();
 	c->orders = json_object();
 	if (rc == 0 || rc == -ENOENT)
 		rc = kube_list_each(c->kube, &KIND_DAEMONSET, c->s->ns, &selector, take_daemonset,
 				    c, NULL, err);
+	if (rc == 0)
+		rc = read_named(c, err);
 	if (rc < 0 || (was_updated && is_settled(c)))
 		return rc;
 	c->pods = json_object();
@@ -262,6 +301,22 @@ static int carry_out(struct clients *c, size_t protocol, const struct clients_pl
 	return rc;
 }
 
+/* Those that are the default as well are there already. */
+static int ensure_named(struct clients *c, size_t protocol, const char *but, const json_t *named,
+			struct error *err)
+{
+	const char *id;
+	json_t *image;
+	int rc = 0;
+
+	json_object_foreach ((json_t *)named, id, image)
+		if (rc == 0 && !streq(json_string_value(image), but))
+			rc = ensure_daemonset(c->s, c->kube,
+					      csi_client(c->s, protocol, json_string_value(image)),
+					      err);
+	return rc;
+}
+
 static int ensure_clients(struct clients *c, size_t protocol, struct error *err)
 {
 	const char *name = client_protocols[protocol].name;
@@ -269,6 +324,7 @@ static int ensure_clients(struct clients *c, size_t protocol, struct error *err)
 	struct clients_view v = { .image = csi_client_image(c->s, protocol),
 				  .daemonsets = json_object_get(c->daemonsets, name),
 				  .pods = json_object_get(c->pods, name),
+				  .named = streq(name, "glusterfs") ? c->named : NULL,
 				  .order = order,
 				  .now_ms = clock_wall_ms(c->kube->clock),
 				  .patience_ms = c->s->patience_ms };
@@ -286,6 +342,8 @@ static int ensure_clients(struct clients *c, size_t protocol, struct error *err)
 	clients_plan(&v, &p);
 	json_object_set(c->orders, name, p.order);
 	rc = carry_out(c, protocol, &p, err);
+	if (rc == 0)
+		rc = ensure_named(c, protocol, v.image, v.named, err);
 	if (rc < 0)
 		return rc;
 	tell(c, &p);

@@ -3,6 +3,7 @@
 
 #include "clients/remote.h"
 #include "kube/kube.h"
+#include "operator/operator.h"
 
 #include <stdbool.h>
 
@@ -20,7 +21,7 @@
 #define CSI_OWNER "quartermaster.storage/owner" /* "NAMESPACE/DEPLOYMENT" */
 #define CSI_RENEWED "quartermaster.storage/renewed" /* when the owner last looked */
 #define CSI_CLIENT "quartermaster.storage/client" /* labels of clients: the protocol */
-#define CSI_CLIENT_ID "quartermaster.storage/client-id"
+#define CSI_CLIENT_ID QM_LABEL_CLIENT_ID
 #define CSI_REFUSED "quartermaster.storage/refused" /* of a client that was taken back: why */
 #define CSI_ORDER_FLAG "--client="
 #define CSI_NODE_NAME "quartermaster-node"
@@ -39,9 +40,6 @@ struct csi_settings {
 
 /* The image of a protocol's client; NULL: the host has it. */
 const char *csi_client_image(const struct csi_settings *s, size_t protocol);
-
-/* What the directories of an image's clients are called. Caller frees. */
-char *csi_client_id(const char *image);
 
 /* What they should look like, as pure functions; new references. */
 json_t *csi_driver(const struct csi_settings *s, int64_t now_ms);

@@ -94,13 +94,14 @@ static const json_t *find(const json_t *daemonsets, const char *id)
 }
 
 /* Those of other images that still serve, the newest first. Borrowed ones in a new array. */
-static json_t *others(const json_t *daemonsets, const char *id)
+static json_t *others(const struct clients_view *v, const char *id)
 {
 	json_t *list = json_array(), *o;
 	size_t i, k;
 
-	json_array_foreach ((json_t *)daemonsets, i, o) {
-		if (streq(id_of(o), id) || object_annotation(o, CSI_REFUSED))
+	json_array_foreach ((json_t *)v->daemonsets, i, o) {
+		if (streq(id_of(o), id) || object_annotation(o, CSI_REFUSED) ||
+		    json_object_get(v->named, id_of(o)))
 			continue;
 		for (k = 0; k < json_array_size(list); k++) /* times as Kubernetes writes them */
 			if (strcmp(jstr(o, "metadata", "creationTimestamp"),
@@ -113,14 +114,25 @@ static json_t *others(const json_t *daemonsets, const char *id)
 }
 
 struct counts {
-	int64_t desired, ready, failing, old;
+	int64_t desired, ready, failing, old, shown;
 	struct buf text; /* of the first few machines */
 };
 
 static void tell(struct counts *c, const json_t *pod, const char *words)
 {
-	if (c->failing + c->old <= SHOWN_MAX)
+	if (c->shown++ < SHOWN_MAX)
 		buf_printf(&c->text, "; %s: %s", jstr(pod, "node"), words);
+}
+
+/* One that is not told to end yet will be. */
+static void count_old(struct counts *c, const json_t *pod)
+{
+	cleanup_free char *words =
+		xasprintf("the client of %s stays while its mounts are used", jstr(pod, "image"));
+
+	c->old++;
+	if (jbool(pod, "ending"))
+		tell(c, pod, words);
 }
 
 static int64_t age_of(const json_t *have, int64_t now)
@@ -149,12 +161,8 @@ static void count(const struct clients_view *v, const char *id, const json_t *ha
 		if (!why && late && jbool(pod, "runs"))
 			why = "it runs, but does not answer";
 		if (!streq(jstr(pod, "id"), id)) {
-			cleanup_free char *words =
-				xasprintf("the client of %s stays while its mounts are used",
-					  jstr(pod, "image"));
-
-			if (jbool(pod, "ending") && ++c->old)
-				tell(c, pod, words);
+			if (!jstr(pod, "id") || !json_object_get(v->named, jstr(pod, "id")))
+				count_old(c, pod);
 		} else if (jbool(pod, "ready")) {
 			c->ready++;
 		} else if (why && !jbool(pod, "ending") && ++c->failing) {
@@ -295,8 +303,8 @@ static void plan(const struct clients_view *v, const char *id, const json_t *old
 
 void clients_plan(const struct clients_view *v, struct clients_plan *ret)
 {
-	cleanup_free char *id = csi_client_id(v->image);
-	cleanup_json json_t *old = others(v->daemonsets, id);
+	cleanup_free char *id = client_image_id(v->image);
+	cleanup_json json_t *old = others(v, id);
 
 	*ret = (struct clients_plan){ .remove = json_array() };
 	plan(v, id, old, ret);

@@ -18,6 +18,7 @@ struct clients_view {
 	const json_t *daemonsets; /* of the protocol, all */
 	/* of the protocol, as client_pod gives them; NULL: not looked at, the DaemonSet will do */
 	const json_t *pods;
+	const json_t *named; /* {id: image} of classes and volumes: these are neither old nor new */
 	const json_t *order; /* as the node service has it, or NULL */
 	int64_t now_ms, patience_ms;
 };

@@ -10,7 +10,6 @@
 #define KUBELET_DIR "/var/lib/kubelet"
 #define STATE_DIR "/var/lib/quartermaster"
 #define RUN_DIR "/run/quartermaster"
-#define CLIENT_ID_LEN 8
 #define CLIENT_END_S 31536000 /* a client stays while it serves a mount: whoever deletes it waits */
 
 const char *csi_client_image(const struct csi_settings *s, size_t protocol)
@@ -20,15 +19,6 @@ const char *csi_client_image(const struct csi_settings *s, size_t protocol)
 	if (!image)
 		return streq(client_protocols[protocol].name, "glusterfs") ? s->own_image : NULL;
 	return streq(image, "host") ? NULL : image;
-}
-
-char *csi_client_id(const char *image)
-{
-	cleanup_json json_t *text = json_string(image);
-	char *hash = pod_hash(text);
-
-	hash[CLIENT_ID_LEN] = '\0';
-	return hash;
 }
 
 json_t *csi_driver(const struct csi_settings *s, int64_t now_ms)
@@ -218,7 +208,7 @@ json_t *csi_client(const struct csi_settings *s, size_t protocol, const char *im
 {
 	const char *name = client_protocols[protocol].name;
 	bool own = streq(image, s->own_image);
-	cleanup_free char *id = csi_client_id(image),
+	cleanup_free char *id = client_image_id(image),
 			  *dir = xasprintf(CLIENTS_DIR "/%s/%s", name, id),
 			  *full = xasprintf("quartermaster-client-%s-%s", name, id);
 	struct pod p = { .volumes = json_array(), .mounts = json_array() };

@@ -44,7 +44,7 @@ new_claim() {
 		apiVersion: v1
 		kind: PersistentVolumeClaim
 		metadata: {name: $1}
-		spec: {storageClassName: glusterfs, accessModes: [ReadWriteMany], resources: {requests: {storage: 64Mi}}}
+		spec: {storageClassName: ${2:-glusterfs}, accessModes: [ReadWriteMany], resources: {requests: {storage: 64Mi}}}
 	END
 	k wait "pvc/$1" --for=jsonpath='{.status.phase}'=Bound --timeout=60s
 }
@@ -66,8 +66,7 @@ check "by the client that there is" uses 1 "$image" 1
 # ---- an upgrade under I/O
 
 daemon() { lab exec 1 pgrep -fx '.*glusterfs .*hostvol/mnt/.*'; }
-same_daemon() { [ "$(daemon)" = "$before" ]; }
-uid() { k get pod writer -o jsonpath='{.metadata.uid}'; }
+same_daemon() { daemon | grep -x "$before"; }
 before=$(daemon)
 check "another image" operator_args '' "--glusterfs-mount-container=$next"
 check "its client comes to every machine" wait_for 120 ready_of $next
@@ -107,6 +106,26 @@ check "the pod gets errors" wait_for 30 fails third
 check "and is told by an Event" wait_for 60 lost '^third the client of volume .* died'
 check "no other pod is" eval '! lost "^second "'
 check "started again, it works" again
+
+# ---- a class with a client of its own
+
+class() {
+	kubectl apply -f - <<-END
+		apiVersion: storage.k8s.io/v1
+		kind: StorageClass
+		metadata: {name: special}
+		provisioner: csi.quartermaster.storage
+		parameters: {deployment: glusterfs, namespace: quartermaster, clientImage: '$image'}
+	END
+}
+class_gone() { k delete pod fourth --timeout=60s && k delete pvc own --timeout=60s && kubectl delete storageclass special; }
+check "a class that names an image" class
+check "a pod with a volume of it" eval 'new_claim own special && app fourth node2 own "sleep 100000" && runs fourth 180'
+check "has it from that client" uses 2 "$image" 1
+check "and not from that of all" uses 2 $next 0
+check "which is as it was" says True "^3 of 3 machines have the client $next$"
+check "without class and volume" class_gone
+check "that client goes" wait_for 60 client_is $next
 
 # ---- who may do what
 

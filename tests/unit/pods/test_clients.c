@@ -21,8 +21,8 @@ static struct clients_plan p;
 
 static int begin(void **state)
 {
-	new_id = csi_client_id(NEW);
-	old_id = csi_client_id(OLD);
+	new_id = client_image_id(NEW);
+	old_id = client_image_id(OLD);
 	daemonsets = json_array();
 	pods = json_array();
 	return 0;
@@ -40,7 +40,7 @@ static int end(void **state)
 
 static json_t *add_daemonset(const char *image, const char *created, int desired)
 {
-	cleanup_free char *id = csi_client_id(image);
+	cleanup_free char *id = client_image_id(image);
 	json_t *o = json_pack("{s:{s:s, s:i, s:s, s:{s:s}}, s:{s:{s:{s:[{s:s}]}}}, s:{s:i, s:i}}",
 			      "metadata", "name", id, "generation", 1, "creationTimestamp", created,
 			      "labels", CSI_CLIENT_ID, id, "spec", "template", "spec", "containers",
@@ -54,7 +54,7 @@ static json_t *add_daemonset(const char *image, const char *created, int desired
 /* state: of its container, stolen. */
 static json_t *add_pod(const char *image, const char *node, bool ready, json_t *state)
 {
-	cleanup_free char *id = csi_client_id(image);
+	cleanup_free char *id = client_image_id(image);
 	cleanup_json json_t *pod = json_pack(
 		"{s:{s:{s:s}}, s:{s:s, s:[{s:s}]}, s:{s:[{s:b, s:o}]}}", "metadata", "labels",
 		CSI_CLIENT_ID, id, "spec", "nodeName", node, "containers", "image", image, "status",
@@ -137,6 +137,7 @@ static void everywhere(void **state)
 	look(20, order);
 	assert_int_equal(json_array_size(p.remove), 1);
 	assert_string_equal(json_string_value(json_array_get(p.remove, 0)), old_id);
+	assert_false(p.updated); /* whether its pods go, and when, is not known yet */
 
 	/* gone, but for a pod that is used */
 	json_array_remove(daemonsets, 0);
@@ -212,6 +213,26 @@ static void another_choice(void **state)
 	assert_int_equal(json_array_size(p.remove), 1);
 }
 
+/* One that a class or a volume names is not the old one of all. */
+static void named_by_a_class(void **state)
+{
+	cleanup_json json_t *named = json_pack("{s:s}", old_id, OLD);
+	struct clients_view v = { .image = NEW,
+				  .daemonsets = daemonsets,
+				  .pods = pods,
+				  .named = named,
+				  .patience_ms = PATIENCE_MS };
+
+	add_daemonset(OLD, "1970-01-01T00:00:00Z", 1);
+	add_daemonset(NEW, "1970-01-01T00:00:10Z", 1);
+	add_pod(OLD, "a", true, running());
+	add_pod(NEW, "a", true, running());
+	clients_plan(&v, &p);
+	assert_true(p.updated);
+	assert_int_equal(json_array_size(p.remove), 0);
+	assert_order(new_id, NULL);
+}
+
 /* There is nothing to go back to: it is told, and waited for. */
 static void bad_from_the_beginning(void **state)
 {
@@ -256,6 +277,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(bad_image, begin, end),
 		cmocka_unit_test_setup_teardown(another_choice, begin, end),
 		cmocka_unit_test_setup_teardown(bad_from_the_beginning, begin, end),
+		cmocka_unit_test_setup_teardown(named_by_a_class, begin, end),
 		cmocka_unit_test(what_a_pod_says),
 	};
 

@@ -141,7 +141,7 @@ static void client(void **state)
 	const json_t *install = json_array_get(jget(pod_of(o), "initContainers"), 0);
 
 	assert_non_null(o);
-	cleanup_free char *id = csi_client_id("glusterfs:1"),
+	cleanup_free char *id = client_image_id("glusterfs:1"),
 			  *name = xasprintf("quartermaster-client-glusterfs-%s", id),
 			  *dir = xasprintf(CLIENTS_DIR "/glusterfs/%s", id);
 
