@@ -25,10 +25,9 @@ static int set_state(const struct call *c, struct attachment *a, enum attach_sta
 	return journal_store(c, a, err);
 }
 
-int attach_clear_away(const struct call *c, struct attachment *a, bool force, struct error *err)
+/* What the record stands for; the record itself stays. */
+static int clear_target(const struct call *c, struct attachment *a, bool force, struct error *err)
 {
-	int r;
-
 	/* one of these may use the target; nothing is taken away from it unknowingly */
 	if (a->unreadable && !a->others && !force)
 		return error_set(
@@ -36,7 +35,13 @@ int attach_clear_away(const struct call *c, struct attachment *a, bool force, st
 			"%d records below %s/attachments cannot be read, and might use the same "
 			"target: move them away (hostvol -v list names them)",
 			a->unreadable, c->h->state_dir);
-	r = a->driver->disconnect(c, a, force, err);
+	return a->driver->disconnect(c, a, force, err);
+}
+
+int attach_clear_away(const struct call *c, struct attachment *a, bool force, struct error *err)
+{
+	int r = clear_target(c, a, force, err);
+
 	return r < 0 ? r : journal_remove(c, a, err);
 }
 
@@ -116,8 +121,13 @@ static int settle_old(const struct call *c, struct attachment *old, const struct
 	/* whatever is left at the same target, connect finds and uses */
 	if (same_target)
 		return old->state == STATE_ATTACHED ? SETTLED_BROKEN : SETTLED_GONE;
-	r = attach_clear_away(c, old, false, err);
-	return r < 0 ? r : SETTLED_GONE;
+	if (old->state != STATE_ATTACHED) {
+		r = attach_clear_away(c, old, false, err);
+		return r < 0 ? r : SETTLED_GONE;
+	}
+	/* its record stays until that of the new target takes its place: no crash loses the consumer */
+	r = clear_target(c, old, false, err);
+	return r < 0 ? r : SETTLED_BROKEN;
 }
 
 int attach_connect(const struct call *c, struct attachment **want, struct error *err)

@@ -26,6 +26,7 @@ struct host_command {
 	/* where the end of standard output is kept instead of in the result, or NULL */
 	char *out;
 	size_t out_size;
+	const char *client; /* the one that choose_client gave, or NULL */
 };
 
 struct host_result {
@@ -164,7 +165,17 @@ struct hostvol_host {
 			int timeout_ms);
 	/* Whether an interface of this host, loopback excepted, has the address (a number). */
 	bool (*has_address)(const struct hostvol_host *host, const char *address);
+
+	/*
+	 * Which of several installations of a client program is to make new mounts: its id, which a
+	 * command may carry; "" where there is no choice. wanted: that one and no other, or "". NULL:
+	 * there is never one.
+	 */
+	void (*choose_client)(const struct hostvol_host *host, const char *program,
+			      const char *wanted, char *id, size_t size);
 };
+
+#define CLIENT_ID_MAX 64
 
 #define NVME_IDENTIFY_SIZE 4096
 #define ATA_IDENTIFY_SIZE 512

@@ -42,11 +42,21 @@ int mount_prepare(const struct call *c, struct attachment *a, struct error *err)
 	return mount_prepare_as(c, a, attachment_param(a, "export"), NULL, err);
 }
 
+static void choose_client(const struct call *c, const struct attachment *a, char *id, size_t size)
+{
+	const char *program = a->driver->mount->client, *wanted = attachment_param(a, "client");
+
+	id[0] = '\0';
+	if (program && c->host->choose_client)
+		c->host->choose_client(c->host, program, wanted ? wanted : "", id, size);
+}
+
 int mount_prepare_as(const struct call *c, struct attachment *a, const char *source,
 		     const char *sub_path, struct error *err)
 {
 	const char *base = attachment_param(a, "mountPointBase");
 	cleanup_free char *options = NULL, *standard = NULL, *target = NULL, *point = NULL;
+	char client[CLIENT_ID_MAX];
 	int r;
 
 	r = effective_options(a, &options, err);
@@ -58,8 +68,9 @@ int mount_prepare_as(const struct call *c, struct attachment *a, const char *sou
 			return r;
 		base = standard;
 	}
-	r = text_format(&target, err, "%s %s -o %s at %s", a->driver->name, source,
-			*options ? options : "defaults", base);
+	choose_client(c, a, client, sizeof(client));
+	r = text_format(&target, err, "%s %s -o %s at %s%s%s", a->driver->name, source,
+			*options ? options : "defaults", base, *client ? " by " : "", client);
 	if (r < 0)
 		return r;
 	attachment_set_target(a, TAKE_PTR(target));
@@ -71,6 +82,8 @@ int mount_prepare_as(const struct call *c, struct attachment *a, const char *sou
 		r = attachment_set_detail(a, "source", source, err);
 	if (r >= 0 && sub_path)
 		r = attachment_set_detail(a, "subPath", sub_path, err);
+	if (r >= 0 && *client)
+		r = attachment_set_detail(a, "client", client, err);
 	if (r >= 0)
 		r = attachment_set_detail(a, "options", options, err);
 	if (r >= 0)
@@ -178,6 +191,13 @@ static int check_path(const struct call *c, struct attachment *a, struct error *
 	return 0;
 }
 
+const char *mount_client(const struct attachment *a)
+{
+	const char *client = attachment_detail(a, "client");
+
+	return *client ? client : NULL;
+}
+
 int mount_verify(const struct call *c, struct attachment *a, struct error *err)
 {
 	int r = look(c, a, err);
@@ -213,6 +233,7 @@ int mount_run_helper(const struct call *c, struct attachment *a, const char *pac
 	if (r < 0)
 		return r;
 	timed.timeout_ms = r;
+	timed.client = mount_client(a);
 	r = c->host->run(c->host, &timed, &result);
 	if (r == -ENOENT && !result.err[0])
 		return error_set(err, ENOENT, "cannot mount %s: %s is not installed (%s)", source,

@@ -21,6 +21,12 @@ struct mount_type {
 	 * before is used, and stays when the last volume goes; so does the directory.
 	 */
 	bool in_place;
+	/*
+	 * The program that stays and serves the mount. Where a host has several installations of it
+	 * (clients in containers), one by another is another mount: those that exist stay as they
+	 * are, and what is connected from now on moves. NULL: the kernel serves it.
+	 */
+	const char *client;
 };
 
 /* Parameters that all of them have, to be listed in their tables. */
@@ -47,6 +53,9 @@ int mount_prepare_as(const struct call *c, struct attachment *a, const char *sou
 int mount_connect(const struct call *c, struct attachment *a, struct error *err);
 int mount_disconnect(const struct call *c, struct attachment *a, bool force, struct error *err);
 int mount_verify(const struct call *c, struct attachment *a, struct error *err);
+
+/* Which of several clients serves or is to serve it: for struct host_command. */
+const char *mount_client(const struct attachment *a);
 
 /*
  * Runs a mount helper to its end. A helper that is not there is -ENOENT and names its package, one

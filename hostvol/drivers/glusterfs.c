@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "core/mounts.h"
 #include "core/params.h"
 
@@ -37,6 +38,14 @@ static int check_gluster_options(const char *value, struct error *err)
 	return r < 0 ? r : gluster_check_options(options_text(value), err);
 }
 
+/* It names a directory. */
+static int check_client_id(const char *value, struct error *err)
+{
+	if (!name_is_label(value) || strlen(value) >= CLIENT_ID_MAX)
+		return error_set(err, EINVAL, "\"%.100s\" is not the id of a client", value);
+	return 0;
+}
+
 static const struct param params[] = {
 	{ .name = "export",
 	  .required = true,
@@ -53,6 +62,12 @@ static const struct param params[] = {
 		  "names more servers to ask for the volume, separated by colons.",
 	  .example = "backup-volfile-servers=192.0.2.12:192.0.2.13" },
 	MOUNT_PARAM_BASE,
+	{ .name = "client",
+	  .check = check_client_id,
+	  .help = "Which of several client containers of this machine mounts it, by its id; "
+		  "without it the one that is meant for all. It means nothing where the client is "
+		  "the host's.",
+	  .example = "a556c02e" },
 	{ 0 },
 };
 
@@ -113,10 +128,11 @@ static int gluster_mount(const struct call *c, struct attachment *a, struct erro
 		r = call_left(c, 0, err);
 	if (r < 0)
 		return r;
-	r = c->host->run(
-		c->host,
-		&(struct host_command){ .argv = (const char *const *)args.items, .timeout_ms = r },
-		&result);
+	r = c->host->run(c->host,
+			 &(struct host_command){ .argv = (const char *const *)args.items,
+						 .timeout_ms = r,
+						 .client = mount_client(a) },
+			 &result);
 	if (r == -ENOENT && !result.err[0])
 		return error_set(err, ENOENT,
 				 "cannot mount %s: the program glusterfs is not installed "
@@ -148,6 +164,7 @@ static const struct mount_type mount_type = {
 	.fs_types = (const char *const[]){ "fuse.glusterfs", NULL },
 	.mount = gluster_mount,
 	.end_helper = gluster_end_helper,
+	.client = GLUSTER_PROGRAM,
 };
 
 const struct driver driver_glusterfs = {

@@ -75,6 +75,7 @@ static const struct mount_type mount_type = {
 	.fs_types = (const char *const[]){ "fuse.quobyte", "fuse", "quobyte", NULL },
 	.mount = quobyte_mount,
 	.is_source = quobyte_is_source,
+	.client = "mount.quobyte",
 };
 
 const struct driver driver_quobyte = {

@@ -6,6 +6,8 @@
 #include "base/mem.h"
 #include "base/paths.h"
 #include "clients/remote.h"
+#include "clients/watch.h"
+#include "core/host.h"
 #include "csi/identity.h"
 #include "local/program.h"
 
@@ -39,6 +41,12 @@ static const char usage[] =
 	"default: "
 	"all\n"
 	"                      client software is the host's\n"
+	"  --client PROTOCOL=ID,ID…\n"
+	"                      the protocol has several containers, in DIR/PROTOCOL/ID; new mounts "
+	"go "
+	"to\n"
+	"                      the first of these that listens\n"
+	"  --pod-events        tell pods by an Event when the client of their volume dies\n"
 	"  --state-dir DIR     default $QM_STATE_DIR, else /var/lib/quartermaster\n"
 	"  --run-dir DIR       default $QM_RUN_DIR, else /run/quartermaster\n"
 	"\n"
@@ -54,6 +62,8 @@ static const struct option flags[] = {
 	{ "takeover-after", required_argument, NULL, 't' },
 	{ "clients", required_argument, NULL, 'c' },
 	{ "pools", required_argument, NULL, 'p' },
+	{ "client", required_argument, NULL, 'C' },
+	{ "pod-events", no_argument, NULL, 'E' },
 	{ "state-dir", required_argument, NULL, 'S' },
 	{ "run-dir", required_argument, NULL, 'R' },
 	{ "help", no_argument, NULL, 'h' },
@@ -74,6 +84,10 @@ static int parse_number(const char *text, int64_t *ret)
 struct settings {
 	struct csi_node_options o;
 	const char *clients;
+	const char *prefer[CLIENT_PROTOCOLS_MAX];
+	size_t prefer_count;
+	bool pod_events;
+	struct csi_node *node;
 };
 
 static int parse_flag(int c, struct settings *s)
@@ -110,6 +124,14 @@ static int parse_flag(int c, struct settings *s)
 	case 'c':
 		s->clients = optarg;
 		return 0;
+	case 'E':
+		s->pod_events = true;
+		return 0;
+	case 'C':
+		if (s->prefer_count == CLIENT_PROTOCOLS_MAX)
+			return -EINVAL;
+		s->prefer[s->prefer_count++] = optarg;
+		return 0;
 	default:
 		return -EINVAL;
 	}
@@ -130,8 +152,54 @@ static int parse(int argc, char **argv, struct settings *s)
 	return optind < argc ? -EINVAL : 0;
 }
 
-static int run(struct csi_node_options *o, struct error *err)
+/* ---- clients that die -------------------------------------------------------------------------- */
+
+#define EVENTS_MS 30000
+
+static char *variable(const char *name)
 {
+	const char *value = getenv(name);
+
+	return xasprintf("%s=%s", name, value ? value : "");
+}
+
+/* In a process that ends with it: what speaks to the API takes more memory than all else here. */
+static void tell_pods(const json_t *lost)
+{
+	cleanup_free char *input = json_text(lost), *host = variable("KUBERNETES_SERVICE_HOST"),
+			  *port = variable("KUBERNETES_SERVICE_PORT");
+	struct host_command command = {
+		.argv = (const char *const[]){ "/proc/self/exe", "pod-events", NULL },
+		.env = (const char *const[]){ host, port, NULL },
+		.input = input,
+		.input_len = strlen(input),
+		.timeout_ms = EVENTS_MS,
+	};
+	struct host_result result = { 0 };
+	int r = process_run(&command, &result);
+
+	if (r < 0 || result.status)
+		log_warn("the pods could not be told: %s", r < 0 ? strerror(-r) : result.err);
+}
+
+static void look_for_lost(void *userdata)
+{
+	struct settings *s = userdata;
+	cleanup_json json_t *lost = csi_node_lost(s->node);
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach (lost, i, one)
+		log_warn("the client of volume %s died: pod %s/%s has lost %s", jstr(one, "volume"),
+			 jstr(one, "namespace"), jstr(one, "name"), jstr(one, "target"));
+	if (s->pod_events && json_array_size(lost))
+		tell_pods(lost);
+}
+
+static int run(struct settings *s, struct error *err)
+{
+	struct csi_node_options *o = &s->o;
+	struct clients_watch *watch = NULL;
 	cleanup_free char *endpoint =
 		xasprintf("%s/plugins/" CSI_DRIVER_NAME "/csi.sock", o->kubelet_dir);
 	cleanup_free char *state = state_path("hostvol"), *run_path_ = run_path("hostvol");
@@ -151,9 +219,16 @@ static int run(struct csi_node_options *o, struct error *err)
 	if (r < 0)
 		return r;
 	log_info("serving at %s", o->endpoint);
-	daemon_wait();
+	s->node = n;
+	if (s->clients)
+		r = clients_watch_start(s->clients, look_for_lost, s, &watch, err);
+	if (r == 0)
+		daemon_wait();
+	clients_watch_free(watch);
 	refused = csi_node_refused(n);
 	csi_node_free(n);
+	if (r < 0)
+		return r;
 	return refused ? error_set(err, EPERM, "ended, since kubelet refused the driver") : 0;
 }
 
@@ -164,8 +239,11 @@ static int run_with_clients(struct settings *s, struct error *err)
 
 	if (r < 0)
 		return r;
+	for (size_t i = 0; r == 0 && i < s->prefer_count; i++)
+		r = clients_host_prefer(clients, s->prefer[i], err);
 	s->o.host = clients_host(clients);
-	r = run(&s->o, err);
+	if (r == 0)
+		r = run(s, err);
 	clients_host_free(clients);
 	return r;
 }

@@ -51,6 +51,10 @@ static const char usage[] =
 	"  --kubelet-dir DIR     on Kubernetes, default /var/lib/kubelet: kubelet's directory\n"
 	"  --max-volumes N       on Kubernetes: how many volumes a machine may have; default: no "
 	"limit\n"
+	"  --client-patience SECONDS\n"
+	"                        on Kubernetes, default 600: a new image of a client that fails on "
+	"a\n"
+	"                        machine is taken back after that time; machines use the old one\n"
 	"  --tls on|off          on Kubernetes, default on: pools use TLS, and nobody without a\n"
 	"                        certificate reaches them\n"
 	"  --csi-socket FILE     where CSI is served, for root only; default RUN/csi.sock\n"
@@ -75,6 +79,7 @@ static const struct option flags[] = {
 	{ "node-image", required_argument, NULL, 'N' },
 	{ "kubelet-dir", required_argument, NULL, 'K' },
 	{ "max-volumes", required_argument, NULL, 'm' },
+	{ "client-patience", required_argument, NULL, 'P' },
 	{ "help", no_argument, NULL, 'h' },
 	{ 0 },
 };
@@ -111,6 +116,7 @@ struct settings {
 	const char *image, *node_image, *kubelet_dir;
 	int64_t max_volumes;
 	const char *clients[CLIENT_PROTOCOLS_MAX]; /* see pods/csi.h */
+	int64_t client_patience_ms;
 	char *worker; /* owned */
 };
 
@@ -148,6 +154,18 @@ static int parse_tls(const char *text, struct settings *s, struct error *err)
 	s->tls = streq(text, "on");
 	if (!s->tls && !streq(text, "off"))
 		return error_set(err, EINVAL, "--tls %s: use on or off", text);
+	return 0;
+}
+
+static int parse_patience(const char *text, struct settings *s, struct error *err)
+{
+	char *end;
+	long value = strtol(text, &end, 10);
+
+	if (end == text || *end || value < 1 || value > 86400)
+		return error_set(err, EINVAL,
+				 "--client-patience %s: use a number of seconds, 1 to 86400", text);
+	s->client_patience_ms = value * 1000;
 	return 0;
 }
 
@@ -222,6 +240,8 @@ static int parse_flag(int c, struct settings *s, struct error *err)
 		return parse_max_volumes(optarg, &s->max_volumes, err);
 	case 's':
 		return parse_tls(optarg, s, err);
+	case 'P':
+		return parse_patience(optarg, s, err);
 	case 'p':
 		return parse_platform(optarg, s, err);
 	default:
@@ -327,6 +347,7 @@ static int run_on_cluster(struct settings *s, struct error *err)
 			 .own_image = s->image,
 			 .kubelet_dir = s->kubelet_dir,
 			 .max_volumes = s->max_volumes,
+			 .patience_ms = s->client_patience_ms,
 			 .tls = s->tls },
 	};
 	memcpy(pods.csi.clients, s->clients, sizeof(s->clients));
@@ -363,6 +384,7 @@ int verb_operator(int argc, char **argv)
 		       .reclaim = "Delete",
 		       .overcommit = 1 },
 		.tls = true,
+		.client_patience_ms = 600000,
 		.worker = self_sibling("qm-gluster"),
 	};
 	struct error err = ERROR_INIT;

@@ -18,7 +18,8 @@ static json_t *deployment(const json_t *o)
 	const json_t *status = json_object_get(o, "status"),
 		     *conditions = json_object_get(status, "conditions");
 	const json_t *degraded = condition_get(conditions, "Degraded"),
-		     *online = condition_get(conditions, "Online");
+		     *online = condition_get(conditions, "Online"),
+		     *clients = condition_get(conditions, "ClientsUpdated");
 	static const char *const numbers[] = { "nodes",		"nodesReady", "pools",
 					       "capacityBytes", "usedBytes",  "promisedBytes",
 					       "healPending" };
@@ -39,6 +40,8 @@ static json_t *deployment(const json_t *o)
 	else if (!message && online && !condition_is_true(conditions, "Online"))
 		message = json_object_get(online, "message");
 	copy(d, "message", message);
+	if (clients && !condition_is_true(conditions, "ClientsUpdated"))
+		copy(d, "clients", json_object_get(clients, "message"));
 	return d;
 }
 

@@ -25,6 +25,15 @@ static const char *size_of(const json_t *o, const char *key, char buf[static QUA
 	return json_is_integer(n) ? quantity_human(json_integer_value(n), buf) : "-";
 }
 
+static void print_message(FILE *out, const char *of, const char *message)
+{
+	if (!message || !*message)
+		return;
+	(void)fprintf(out, "  %s", of);
+	term_put(out, message);
+	(void)fputc('\n', out);
+}
+
 static void print_deployment(FILE *out, const json_t *d)
 {
 	char capacity[QUANTITY_TEXT_MAX], used[QUANTITY_TEXT_MAX], promised[QUANTITY_TEXT_MAX];
@@ -41,11 +50,8 @@ static void print_deployment(FILE *out, const json_t *d)
 		      size_of(d, "capacityBytes", capacity), size_of(d, "usedBytes", used),
 		      size_of(d, "promisedBytes", promised), (long long)jint(d, "nodesReady"),
 		      (long long)jint(d, "nodes"));
-	if (message && *message) {
-		(void)fputs("  ", out);
-		term_put(out, message);
-		(void)fputc('\n', out);
-	}
+	print_message(out, "", message);
+	print_message(out, "clients: ", jstr(d, "clients"));
 }
 
 static void print_nodes(FILE *out, const json_t *nodes)

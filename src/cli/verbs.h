@@ -104,6 +104,7 @@ int cmd_up(struct session *s, const struct args *a) __attribute__((weak));
 /* Verbs of other parts. A program that is linked without one of them says that it lacks it. */
 int verb_agent(int argc, char **argv) __attribute__((weak));
 int verb_node(int argc, char **argv) __attribute__((weak));
+int verb_pod_events(int argc, char **argv) __attribute__((weak));
 int verb_storage(int argc, char **argv) __attribute__((weak));
 int verb_api(int argc, char **argv) __attribute__((weak));
 int verb_operator(int argc, char **argv) __attribute__((weak));

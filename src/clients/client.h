@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/str.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -124,5 +125,9 @@ int client_call(const char *dir, const json_t *request, const void *input, size_
 /* The same with a descriptor that goes with the request (-1: none), and one that comes back (NULL: none). */
 int client_call_fd(const char *dir, const json_t *request, int given, int timeout_ms,
 		   struct client_reply *ret, int *ret_fd, struct error *err);
+/* Whether a client listens there now. */
+bool client_listens(const char *dir);
+/* The directories of clients in a protocol's: itself, and those of clients with an id (remote.h). */
+void clients_find(const char *dir, struct strv *ret);
 /* A connection that tells of daemons that ended ("watch"); wire_read_text reads it. */
 int client_watch(const char *dir, int timeout_ms, struct error *err);

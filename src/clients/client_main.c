@@ -9,6 +9,7 @@
 #include "clients/client.h"
 #include "clients/protocols.h"
 #include "clients/serve.h"
+#include "core/host.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +19,9 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+
+#define PROGRAM_MS 10000
+#define CANNOT_RUN 126 /* exit statuses from here on: not executable, a missing library, a signal */
 
 static const char usage[] =
 	"Usage: qm-client [FLAG…] DIR\n"
@@ -33,14 +37,21 @@ static const char usage[] =
 	"  --leave               ends at SIGTERM all the same\n"
 	"  --link PATH=TARGET    makes a symbolic link first, where there is nothing yet\n"
 	"  --touch PATH          makes an empty file first, where there is nothing yet\n"
+	"  --need PROGRAM        fails unless PROGRAM --version runs: an image without what it is\n"
+	"                        for never listens, and so is never given a mount\n"
 	"\n"
 	"The variable QM_CLIENT_IMAGE is what `--info` names as the image.\n";
 
 static const struct option flags[] = {
-	{ "install", required_argument, NULL, 'I' }, { "info", required_argument, NULL, 'i' },
-	{ "leave", no_argument, NULL, 'e' },	     { "protocol", required_argument, NULL, 'p' },
-	{ "link", required_argument, NULL, 'l' },    { "touch", required_argument, NULL, 't' },
-	{ "help", no_argument, NULL, 'h' },	     { 0 },
+	{ "install", required_argument, NULL, 'I' },
+	{ "info", required_argument, NULL, 'i' },
+	{ "leave", no_argument, NULL, 'e' },
+	{ "protocol", required_argument, NULL, 'p' },
+	{ "link", required_argument, NULL, 'l' },
+	{ "touch", required_argument, NULL, 't' },
+	{ "need", required_argument, NULL, 'n' },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
 };
 
 struct settings {
@@ -92,6 +103,26 @@ static int touch(const char *path, struct error *err)
 }
 
 /* ---- other uses ------------------------------------------------------------------------------ */
+
+/* Not every program knows --version, but one that lacks a library or crashes ends in another way. */
+static int check_program(const char *program, struct error *err)
+{
+	struct host_command command = { .argv = (const char *const[]){ program, "--version", NULL },
+					.timeout_ms = PROGRAM_MS };
+	struct host_result result = { 0 };
+	int rc = process_run(&command, &result);
+
+	if (rc == -ENOENT)
+		return error_set(err, ENOENT, "the image has no program %s", program);
+	if (rc < 0)
+		return error_errno(err, -rc, "%s does not run in this image", program);
+	if (result.status >= CANNOT_RUN || (result.status && streq(program, "glusterfs"))) {
+		result.err[strcspn(result.err, "\n")] = '\0';
+		return error_set(err, EIO, "%s does not run in this image (status %d): %.200s",
+				 program, result.status, result.err);
+	}
+	return 0;
+}
 
 static int install(const char *dir, struct error *err)
 {
@@ -228,6 +259,9 @@ static int parse(int argc, char **argv, struct settings *s, struct error *err)
 			s->protocol = client_protocol_find(optarg);
 			if (!s->protocol)
 				return error_set(err, EINVAL, "--protocol %s is not known", optarg);
+			break;
+		case 'n':
+			rc = check_program(optarg, err);
 			break;
 		case 'h':
 			s->help = true;

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "clients/client.h"
 #include "core/host.h"
 
@@ -13,27 +14,74 @@
 struct clients_host {
 	struct hostvol_host host; /* its userdata is this */
 	char *dir; /* NULL: no containers */
+	struct strv
+		order[CLIENT_PROTOCOLS_MAX]; /* as client_protocols; ids of clients, best first */
 };
 
-static const char *protocol_of(const char *program)
+/* Its index in client_protocols, -1: none. */
+static int protocol_index(const char *program)
 {
 	const char *slash = strrchr(program, '/'), *name = slash ? slash + 1 : program;
 
-	for (const struct client_protocol *p = client_protocols; p->name; p++)
-		for (const char *const *known = p->programs; *known; known++)
+	for (int i = 0; client_protocols[i].name; i++)
+		for (const char *const *known = client_protocols[i].programs; *known; known++)
 			if (streq(*known, name))
-				return p->name;
-	return NULL;
+				return i;
+	return -1;
 }
 
-/* The directory of the container that has this program, or NULL: it is the host's. */
-static char *container_of(const struct clients_host *c, const char *program)
+static const char *protocol_of(const char *program)
+{
+	int i = protocol_index(program);
+
+	return i < 0 ? NULL : client_protocols[i].name;
+}
+
+/* The directory of the containers that have this program, or NULL: it is the host's. */
+static char *containers_of(const struct clients_host *c, const char *program)
 {
 	const char *protocol = c->dir ? protocol_of(program) : NULL;
 	cleanup_free char *dir = protocol ? xasprintf("%s/%s", c->dir, protocol) : NULL;
 	struct stat st;
 
 	return dir && stat(dir, &st) == 0 && S_ISDIR(st.st_mode) ? TAKE_PTR(dir) : NULL;
+}
+
+/*
+ * The first in the operator's order that listens, which a client does when it has shown that its
+ * programs work. Where none does the first is waited for. NULL: the one container has no id.
+ */
+static const char *best_client(const struct clients_host *c, const char *dir, const char *program)
+{
+	const struct strv *order = &c->order[protocol_index(program)];
+
+	for (size_t i = 0; i < order->count; i++) {
+		cleanup_free char *one = xasprintf("%s/%s", dir, order->items[i]);
+
+		if (client_listens(one))
+			return order->items[i];
+	}
+	return order->count ? order->items[0] : NULL;
+}
+
+/* The directory of the container that runs this program, or NULL: it is the host's. */
+static char *container_of(const struct clients_host *c, const char *program, const char *client)
+{
+	cleanup_free char *dir = containers_of(c, program);
+
+	if (dir && !client)
+		client = best_client(c, dir, program);
+	return dir && client ? xasprintf("%s/%s", dir, client) : TAKE_PTR(dir);
+}
+
+static void remote_choose_client(const struct hostvol_host *host, const char *program,
+				 const char *wanted, char *id, size_t size)
+{
+	const struct clients_host *c = host->userdata;
+	cleanup_free char *dir = containers_of(c, program);
+	const char *best = !dir ? NULL : *wanted ? wanted : best_client(c, dir, program);
+
+	snprintf(id, size, "%s", best ? best : "");
 }
 
 static int clamp(int timeout_ms)
@@ -124,7 +172,7 @@ static int remote_run(const struct hostvol_host *host, const struct host_command
 		      struct host_result *ret)
 {
 	struct clients_host *c = host->userdata;
-	cleanup_free char *dir = container_of(c, command->argv[0]);
+	cleanup_free char *dir = container_of(c, command->argv[0], command->client);
 	struct error why = ERROR_INIT;
 	int rc;
 
@@ -139,14 +187,24 @@ static int remote_run(const struct hostvol_host *host, const struct host_command
 
 /* ---- await_end ------------------------------------------------------------------------------ */
 
+static int await_end_in(const char *dir, const json_t *request, int timeout_ms)
+{
+	cleanup_with(client_reply_done) struct client_reply reply = { 0 };
+	int rc = client_call(dir, request, NULL, 0, timeout_ms, &reply, NULL);
+
+	/* its processes are in its container and end with it: where it is not, none is left */
+	return rc == -ECONNREFUSED || rc == -ECONNRESET ? 0 : rc;
+}
+
+/* In every container of the protocol: the process is in one of them, the others answer at once. */
 static int remote_await_end(const struct hostvol_host *host, const char *program,
 			    const char *last_arg, bool kill, int timeout_ms)
 {
 	struct clients_host *c = host->userdata;
-	cleanup_free char *dir = container_of(c, program);
-	cleanup_with(client_reply_done) struct client_reply reply = { 0 };
+	cleanup_free char *dir = containers_of(c, program);
+	cleanup_with(strv_done) struct strv clients = { 0 };
 	cleanup_json json_t *request = NULL;
-	int rc;
+	int rc = 0;
 
 	if (!dir)
 		return host_real.await_end(host, program, last_arg, kill, timeout_ms);
@@ -155,9 +213,13 @@ static int remote_await_end(const struct hostvol_host *host, const char *program
 			    clamp(timeout_ms));
 	if (!request)
 		return -EILSEQ;
-	rc = client_call(dir, request, NULL, 0, clamp(timeout_ms), &reply, NULL);
-	/* its processes are in its container and end with it: where it is not, none is left */
-	return rc == -ECONNREFUSED || rc == -ECONNRESET ? 0 : rc;
+	clients_find(dir, &clients);
+	for (size_t i = 0; i < clients.count; i++) {
+		int one = await_end_in(clients.items[i], request, clamp(timeout_ms));
+
+		rc = rc < 0 ? rc : one;
+	}
+	return rc;
 }
 
 /* ---- */
@@ -176,8 +238,34 @@ int clients_host_new(const char *dir, struct clients_host **ret, struct error *e
 	c->host.userdata = c;
 	c->host.run = remote_run;
 	c->host.await_end = remote_await_end;
+	c->host.choose_client = remote_choose_client;
 	c->dir = dir ? xstrdup(dir) : NULL;
 	*ret = c;
+	return 0;
+}
+
+static int protocol_named(const char *name, size_t len)
+{
+	for (int i = 0; client_protocols[i].name; i++)
+		if (strlen(client_protocols[i].name) == len &&
+		    strncmp(client_protocols[i].name, name, len) == 0)
+			return i;
+	return -1;
+}
+
+int clients_host_prefer(struct clients_host *c, const char *text, struct error *err)
+{
+	size_t len = strcspn(text, "=");
+	int protocol = protocol_named(text, len);
+	cleanup_free char *list = text[len] ? xstrdup(text + len + 1) : NULL;
+
+	if (protocol < 0 || !list)
+		return error_set(err, EINVAL, "\"%s\": use PROTOCOL=ID,ID…", text);
+	for (char *word = list, *save; (word = strtok_r(word, ",", &save)); word = NULL) {
+		if (!name_is_label(word) || strlen(word) >= CLIENT_ID_MAX)
+			return error_set(err, EINVAL, "\"%s\" is not a client's id", word);
+		strv_add(&c->order[protocol], word);
+	}
 	return 0;
 }
 
@@ -188,7 +276,10 @@ const struct hostvol_host *clients_host(struct clients_host *c)
 
 void clients_host_free(struct clients_host *c)
 {
-	if (c)
-		free(c->dir);
+	if (!c)
+		return;
+	for (size_t i = 0; i < CLIENT_PROTOCOLS_MAX; i++)
+		strv_done(&c->order[i]);
+	free(c->dir);
 	free(c);
 }

@@ -4,6 +4,7 @@
 #include "clients/client.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -173,6 +174,26 @@ static int dial(const char *dir, struct error *err)
 	/* a socket that nobody listens on, or none (yet), are the same to whoever asks */
 	return error_errno(err, errno == ENOENT ? ECONNREFUSED : errno, "no client listens on %s",
 			   address.sun_path);
+}
+
+bool client_listens(const char *dir)
+{
+	cleanup_close int fd = dial(dir, NULL);
+
+	return fd >= 0;
+}
+
+void clients_find(const char *dir, struct strv *ret)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+
+	strv_add(ret, dir);
+	while (d && (e = readdir(d)))
+		if (e->d_type == DT_DIR && e->d_name[0] != '.')
+			strv_add_take(ret, xasprintf("%s/%s", dir, e->d_name));
+	if (d)
+		closedir(d);
 }
 
 static int read_bytes(int fd, const json_t *text, const char *key, char **ret, int64_t until)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/json.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,6 +44,12 @@ int csi_node_start(const struct csi_node_options *o, struct csi_node **ret, stru
 void csi_node_free(struct csi_node *n);
 /* Whether kubelet refused us; the process was sent SIGTERM then, and should end with a failure. */
 bool csi_node_refused(const struct csi_node *n);
+
+/*
+ * What is published and will never answer again, since its client died: an array of objects with
+ * volume, target, and the pod's namespace, name and uid. New reference. From any thread.
+ */
+json_t *csi_node_lost(struct csi_node *n);
 
 /*
  * For who ends the instance of this machine: takes away all that is published of the volumes of

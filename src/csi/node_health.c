@@ -50,7 +50,9 @@ static int ask_target(struct grpc_call *call, const struct csi_node *n, const ch
 		return r;
 	r = bind_probe(target, STEP_MS);
 	if (r < 0) {
-		message = xasprintf("%s does not answer: %s", target, strerror(-r));
+		message = bind_is_dead(r)
+				  ? xasprintf("the client behind %s died: restart its pod", target)
+				  : xasprintf("%s does not answer: %s", target, strerror(-r));
 		add_problem(call, health, "MountLost", message);
 	}
 	return 0;

@@ -122,7 +122,10 @@ static int publish(struct publishing *p, struct error *err)
 	if (r != 0)
 		return r;
 	r = check_alone(p, err);
-	return r == 0 ? show(p, err) : r;
+	if (r < 0)
+		return r;
+	published_note(p->n, p->q->volume_id, p->target, MAP_OF(p->q, volume_context));
+	return show(p, err);
 }
 
 static int read_staging(struct publishing *p, struct error *err)
@@ -191,6 +194,8 @@ int node_unpublish(struct grpc_call *call, const void *request, void *reply, str
 	r = ephemeral_unpublish(n, q->volume_id, target, err);
 	if (r > 0)
 		r = unpublish(target, err);
+	if (r == 0)
+		published_forget(n, target);
 	volume_end(n, q->volume_id);
 	if (r < 0)
 		log_warn("cannot unpublish volume %s: %s", q->volume_id, error_text(err, r));

@@ -20,6 +20,7 @@ struct csi_node {
 	char *node_id, *base, *endpoint; /* base: what paths lie below, links resolved; NULL: any */
 	char *typed_base; /* the same as given: what callers' paths begin with */
 	char *pools_dir; /* see pools.h; NULL: none */
+	char *published; /* the directory of node_lost.c */
 	int64_t max_volumes;
 	struct hostvol *h;
 	const struct hostvol_host *host;
@@ -102,6 +103,13 @@ int device_fence(struct csi_node *n, const char *staging, unsigned major, unsign
 int device_fence_kept(struct csi_node *n, unsigned major, unsigned minor, struct error *err);
 /* Whether another node has taken it. */
 bool device_unfence(struct csi_node *n, unsigned major, unsigned minor);
+
+/* ---- whose a target is (node_lost.c) ---------------------------------------------------------- */
+
+/* context: of the publishing call, where the orchestrator names the pod. */
+void published_note(const struct csi_node *n, const char *id, const char *target,
+		    struct map context);
+void published_forget(const struct csi_node *n, const char *target);
 
 /* ---- staging (node_stage.c) ------------------------------------------------------------------- */
 

@@ -69,6 +69,8 @@ bool operator_mark(const struct kind *kind, const json_t *object);
 #define QM_LABEL_CLUSTER QM_PREFIX "cluster"
 #define QM_LABEL_POOL QM_PREFIX "pool"
 #define QM_ANNOTATION_POOL QM_PREFIX "pool" /* claim: the pool chosen for it */
+#define QM_LABEL_CLIENT_ID QM_PREFIX "client-id" /* volume, client: of the image below */
+#define QM_ANNOTATION_CLIENT_IMAGE QM_PREFIX "client-image" /* volume: its class' clientImage */
 #define QM_ANNOTATION_RECLAIM QM_PREFIX "reclaim" /* class, volume: "archive" */
 #define QM_ANNOTATION_WAITING QM_PREFIX "waiting" /* claim: why it is still Pending */
 #define QM_ANNOTATION_EMPTY                                                                        \
@@ -108,3 +110,6 @@ struct operator_options {
 };
 /* Runs the loops while it holds the lease operator-<deployment>, until SIGTERM or SIGINT. */
 int operator_run(const struct operator_options *options, struct error *err);
+
+/* What the clients of an image are called, on machines and in volumes: a short hash. Caller frees. */
+char *client_image_id(const char *image);

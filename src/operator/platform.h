@@ -34,6 +34,8 @@ struct platform_ops {
 	 * says. Called at each look. NULL: nobody asks.
 	 */
 	int (*pools)(struct platform *p, const json_t *pools, struct error *err);
+	/* Adds what the platform has to say to the conditions of the StorageStatus; NULL: nothing. */
+	void (*conditions)(struct platform *p, json_t *conditions, int64_t generation);
 	/* Tells those who stop machines whether one that serves bricks may be stopped; NULL: there are none. */
 	int (*disruption)(struct platform *p, bool allowed, struct error *err);
 };

@@ -3,6 +3,8 @@
 #include "base/quantity.h"
 #include "operator/op.h"
 
+#include <xxhash.h>
+
 bool pv_is_ours(const struct operator* op, const json_t *pv)
 {
 	return streq(jstr(pv, "spec", "csi", "driver"), QM_DRIVER) &&
@@ -119,6 +121,24 @@ static json_t *pv_metadata(const struct operator* op, const char *name, const js
 	return meta;
 }
 
+char *client_image_id(const char *image)
+{
+	return xasprintf("%08llx", (unsigned long long)XXH64(image, strlen(image), 0) >> 32);
+}
+
+/* The class' own client: the node goes by its id, the operator keeps it while a volume names it. */
+static void set_client(const json_t *class, json_t *meta, json_t *attributes)
+{
+	const char *image = jstr(class, "parameters", "clientImage");
+	cleanup_free char *id = image && *image ? client_image_id(image) : NULL;
+
+	if (!id)
+		return;
+	jset(meta, json_string(id), "labels", QM_LABEL_CLIENT_ID);
+	jset(meta, json_string(image), "annotations", QM_ANNOTATION_CLIENT_IMAGE);
+	json_object_set_new(attributes, "client", json_string(id));
+}
+
 /* The file system that the node makes in a file or a device, where it is asked to; NULL: none. */
 static const char *fs_type(const json_t *class, enum volume_kind kind)
 {
@@ -134,20 +154,23 @@ json_t *pv_new(const struct operator* op, const json_t *claim, const json_t *cla
 	cleanup_free char *name = pv_name(claim);
 	cleanup_free char *handle = handle_format(object_name(pool), kind, name);
 	const char *policy = jstr(class, "reclaimPolicy");
+	json_t *meta = pv_metadata(op, name, class, pool);
+	json_t *attributes = pv_connection(kind, name, pool);
 
-	json_t *spec = json_pack(
-		"{s:{s:s}, s:O, s:s, s:s, s:s, s:o, s:{s:s, s:s, s:s*, s:o}}", "capacity",
-		"storage", quantity_text(bytes, size), "accessModes",
-		jget(claim, "spec", "accessModes"), "persistentVolumeReclaimPolicy",
-		policy ? policy : "Delete", "storageClassName", object_name(class), "volumeMode",
-		kind == VOLUME_BLOCK ? "Block" : "Filesystem", "claimRef", claim_ref(claim), "csi",
-		"driver", QM_DRIVER, "volumeHandle", handle, "fsType", fs_type(class, kind),
-		"volumeAttributes", pv_connection(kind, name, pool));
+	set_client(class, meta, attributes);
+	json_t *spec =
+		json_pack("{s:{s:s}, s:O, s:s, s:s, s:s, s:o, s:{s:s, s:s, s:s*, s:o}}", "capacity",
+			  "storage", quantity_text(bytes, size), "accessModes",
+			  jget(claim, "spec", "accessModes"), "persistentVolumeReclaimPolicy",
+			  policy ? policy : "Delete", "storageClassName", object_name(class),
+			  "volumeMode", kind == VOLUME_BLOCK ? "Block" : "Filesystem", "claimRef",
+			  claim_ref(claim), "csi", "driver", QM_DRIVER, "volumeHandle", handle,
+			  "fsType", fs_type(class, kind), "volumeAttributes", attributes);
 	if (json_array_size(jget(class, "mountOptions")))
 		json_object_set(spec, "mountOptions", jget(class, "mountOptions"));
 	json_t *affinity = class_affinity(class);
 	if (affinity)
 		json_object_set_new(spec, "nodeAffinity", affinity);
 	return json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind", "PersistentVolume",
-			 "metadata", pv_metadata(op, name, class, pool), "spec", spec);
+			 "metadata", meta, "spec", spec);
 }

@@ -210,6 +210,8 @@ static json_t *conditions(struct system *s, int serves, char **ret_message)
 		      message, generation, now);
 	condition_set(list, "Degraded", degraded, degraded ? "Problems" : "AllWell",
 		      degraded ? wrong : "nothing is wrong", generation, now);
+	if (s->op->platform->ops->conditions)
+		s->op->platform->ops->conditions(s->op->platform, list, generation);
 	if (degraded) {
 		char *both = xasprintf("%s; %s", message, wrong);
 		free(message);

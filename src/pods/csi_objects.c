@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/mem.h"
+#include "base/str.h"
 #include "clients/remote.h"
 #include "operator/operator.h"
 #include "pods/csi.h"
@@ -11,7 +12,7 @@
 #define EPHEMERAL_PROFILE "security.kubernetes.io/csi-ephemeral-volume-profile"
 #define STATE_DIR "/var/lib/quartermaster"
 #define RUN_DIR "/run/quartermaster"
-#define CLIENT_END_S 86400 /* a client stays while it serves a mount: whoever deletes it waits */
+#define CLIENT_END_S 31536000 /* a client stays while it serves a mount: whoever deletes it waits */
 
 const char *csi_client_image(const struct csi_settings *s, size_t protocol)
 {
@@ -117,20 +118,56 @@ static void add_pools(struct pod *p)
 		       POOLS_DIR, NULL);
 }
 
-static json_t *node_command(const struct csi_settings *s, const char *kubelet)
+/* --client=PROTOCOL=ID,ID…: see clients_host_prefer. */
+static void add_order(const struct csi_settings *s, const json_t *orders, json_t *command)
+{
+	for (size_t i = 0; client_protocols[i].name; i++) {
+		const char *name = client_protocols[i].name;
+		const json_t *order = json_object_get(orders, name), *id;
+		struct buf text = { 0 };
+		size_t k;
+
+		if (!csi_client_image(s, i) || !json_array_size(order))
+			continue;
+		json_array_foreach (order, k, id)
+			buf_printf(&text, "%s%s", k ? "," : "", json_string_value(id));
+		json_array_append_new(command,
+				      json_sprintf(CSI_ORDER_FLAG "%s=%s", name, text.data));
+		buf_done(&text);
+	}
+}
+
+/* As Kubernetes itself would mount it, but only here: whoever reads the account sees that it has none. */
+static void add_token(struct pod *p)
+{
+	json_t *sources =
+		json_pack("[{s:{s:s, s:i}}, {s:{s:s, s:[{s:s, s:s}]}}, {s:{s:[{s:s, s:{s:s}}]}}]",
+			  "serviceAccountToken", "path", "token", "expirationSeconds", 3607,
+			  "configMap", "name", "kube-root-ca.crt", "items", "key", "ca.crt", "path",
+			  "ca.crt", "downwardAPI", "items", "path", "namespace", "fieldRef",
+			  "fieldPath", "metadata.namespace");
+
+	pod_add_volume(
+		p, "token",
+		json_pack("{s:{s:i, s:o}}", "projected", "defaultMode", 0400, "sources", sources),
+		"/var/run/secrets/kubernetes.io/serviceaccount", NULL);
+}
+
+static json_t *node_command(const struct csi_settings *s, const char *kubelet, const json_t *orders)
 {
 	cleanup_free char *dir = xasprintf("--kubelet-dir=%s", kubelet),
 			  *max = xasprintf("--max-volumes=%lld", (long long)s->max_volumes);
-	json_t *command =
-		json_pack("[s, s, s, s, s, s]", "quartermaster", "node", "--node-id=$(NODE_NAME)",
-			  dir, "--clients=" CLIENTS_DIR, "--pools=" POOLS_DIR);
+	json_t *command = json_pack("[s, s, s, s, s, s, s]", "quartermaster", "node",
+				    "--node-id=$(NODE_NAME)", dir, "--clients=" CLIENTS_DIR,
+				    "--pools=" POOLS_DIR, "--pod-events");
 
 	if (s->max_volumes)
 		json_array_append_new(command, json_string(max));
+	add_order(s, orders, command);
 	return command;
 }
 
-json_t *csi_node(const struct csi_settings *s)
+json_t *csi_node(const struct csi_settings *s, const json_t *orders)
 {
 	const char *kubelet = s->kubelet_dir ? s->kubelet_dir : KUBELET_DIR;
 	struct pod p = { .volumes = json_array(), .mounts = json_array() };
@@ -146,12 +183,13 @@ json_t *csi_node(const struct csi_settings *s)
 	add_pools(&p);
 	pod_add_host_path(&p, "dev", "/dev", "/dev", NULL);
 	pod_add_volume(&p, "tmp", json_pack("{s:{}}", "emptyDir"), "/tmp", NULL);
+	add_token(&p);
 	return daemonset(s, CSI_NODE_NAME, labels,
 			 json_pack("{s:s, s:{s:s}}", "type", "RollingUpdate", "rollingUpdate",
 				   "maxUnavailable", "10%"),
 			 pod_spec("quartermaster-node", 30, p.volumes,
-				  container("node", s->node_image, node_command(s, kubelet), env,
-					    p.mounts, true, "32Mi")));
+				  container("node", s->node_image, node_command(s, kubelet, orders),
+					    env, p.mounts, true, "32Mi")));
 }
 
 /* ---- a client -------------------------------------------------------------------------------- */
@@ -201,15 +239,22 @@ static json_t *install_container(const struct csi_settings *s)
 			 "drop", "ALL");
 }
 
-json_t *csi_client(const struct csi_settings *s, size_t protocol)
+static void add_needs(const struct client_protocol *protocol, json_t *command)
 {
-	const char *image = csi_client_image(s, protocol), *name = client_protocols[protocol].name;
+	for (const char *const *p = protocol->programs; *p; p++)
+		json_array_append_new(command, json_sprintf("--need=%s", *p));
+}
+
+json_t *csi_client(const struct csi_settings *s, size_t protocol, const char *image)
+{
+	const char *name = client_protocols[protocol].name;
 	bool own = streq(image, s->own_image);
-	cleanup_free char *dir = xasprintf(CLIENTS_DIR "/%s", name),
-			  *full = xasprintf("quartermaster-client-%s", name);
+	cleanup_free char *id = client_image_id(image),
+			  *dir = xasprintf(CLIENTS_DIR "/%s/%s", name, id),
+			  *full = xasprintf("quartermaster-client-%s-%s", name, id);
 	struct pod p = { .volumes = json_array(), .mounts = json_array() };
-	json_t *labels = json_pack("{s:s, s:s, s:s}", QM_LABEL_DEPLOYMENT, s->deployment,
-				   WORKLOAD_ROLE, "client", CSI_CLIENT, name);
+	json_t *labels = json_pack("{s:s, s:s, s:s, s:s}", QM_LABEL_DEPLOYMENT, s->deployment,
+				   WORKLOAD_ROLE, "client", CSI_CLIENT, name, CSI_CLIENT_ID, id);
 	json_t *command = json_pack("[s]", "/qm/qm-client"), *spec, *c;
 
 	pod_add_volume(&p, "qm", json_pack("{s:{}}", "emptyDir"), "/qm", NULL);
@@ -222,14 +267,17 @@ json_t *csi_client(const struct csi_settings *s, size_t protocol)
 		add_glusterfs(&p, s, command, own);
 	json_array_append_new(command, json_string("--protocol"));
 	json_array_append_new(command, json_string(name));
+	add_needs(&client_protocols[protocol], command);
 	json_array_append_new(command, json_string(dir));
 	c = container("client", image, command,
 		      json_pack("[{s:s, s:s}]", "name", "QM_CLIENT_IMAGE", "value", image),
 		      p.mounts, own, "64Mi");
 	json_object_set_new(c, "readinessProbe",
 			    json_pack("{s:{s:[s, s, s]}, s:i, s:i}", "exec", "command",
-				      "/qm/qm-client", "--info", dir, "periodSeconds", 10,
+				      "/qm/qm-client", "--info", dir, "periodSeconds", 5,
 				      "timeoutSeconds", 5));
+	/* why it does not run is then in the pod's status */
+	json_object_set_new(c, "terminationMessagePolicy", json_string("FallbackToLogsOnError"));
 	spec = pod_spec("quartermaster-client", CLIENT_END_S, p.volumes, c);
 	json_object_set_new(spec, "initContainers", json_pack("[o]", install_container(s)));
 	if (client_protocols[protocol].ipc)

@@ -12,6 +12,7 @@
 
 #define CERTS_EVERY_MS 3600000
 #define CSI_EVERY_MS 30000
+#define CSI_MOVING_MS 5000 /* the same while clients are changing */
 
 struct pods {
 	struct platform platform;
@@ -19,10 +20,10 @@ struct pods {
 	char *certificate; /* owned: see workload.h */
 	/* monotonic, when these were last looked at; 0: never */
 	int64_t certs_ms, client_cert_ms, csi_ms;
-	bool csi_tidied; /* see csi_ensure */
 	bool csi_ours; /* we keep it */
 	int64_t pools_ms; /* when what is told of pools was last looked at */
 	json_t *pools; /* what that was; owned */
+	struct csi_report clients; /* owned */
 };
 
 static struct pods *pods(struct platform *p)
@@ -64,9 +65,12 @@ static void prepare_csi(struct pods *p)
 	struct certs_options certs = certs_of(p);
 	int64_t now = clock_mono_ms(p->options.kube->clock);
 	struct error err = ERROR_INIT;
+	bool moving =
+		p->clients.known && !p->clients.updated && !streq(p->clients.reason, "RolledBack");
 	int rc = 0;
 
-	if (!p->options.csi.node_image || (p->csi_ms && now - p->csi_ms < CSI_EVERY_MS))
+	if (!p->options.csi.node_image ||
+	    (p->csi_ms && now - p->csi_ms < (moving ? CSI_MOVING_MS : CSI_EVERY_MS)))
 		return;
 	if (p->options.settings.tls && (!p->csi_ms || now - p->client_cert_ms >= CERTS_EVERY_MS)) {
 		rc = certs_ensure_client(&certs, &err);
@@ -75,9 +79,7 @@ static void prepare_csi(struct pods *p)
 	}
 	p->csi_ms = now;
 	if (rc == 0)
-		rc = csi_ensure(&p->options.csi, p->options.kube, !p->csi_tidied, &err);
-	if (rc == 0)
-		p->csi_tidied = true;
+		rc = csi_ensure(&p->options.csi, p->options.kube, &p->clients, &err);
 	if (rc >= 0)
 		p->csi_ours = rc == 0;
 	if (rc < 0)
@@ -111,6 +113,16 @@ static int tell_pools(struct platform *platform, const json_t *wanted, struct er
 	p->pools = json_incref((json_t *)wanted);
 	p->pools_ms = now;
 	return 0;
+}
+
+static void add_conditions(struct platform *platform, json_t *conditions, int64_t generation)
+{
+	struct pods *p = pods(platform);
+
+	if (p->clients.known)
+		condition_set(conditions, "ClientsUpdated", p->clients.updated, p->clients.reason,
+			      p->clients.message, generation,
+			      clock_wall_ms(p->options.kube->clock));
 }
 
 /* ---- machines ------------------------------------------------------------------------------ */
@@ -360,6 +372,7 @@ static const struct platform_ops pods_ops = {
 	.agent_remove = agent_remove,
 	.prepare = prepare,
 	.pools = tell_pools,
+	.conditions = add_conditions,
 	.disruption = disruption,
 };
 
@@ -376,6 +389,7 @@ void platform_pods_free(struct platform *p)
 {
 	if (!p)
 		return;
+	csi_report_done(&pods(p)->clients);
 	free(pods(p)->certificate);
 	json_decref(pods(p)->pools);
 	free(p);

@@ -28,6 +28,8 @@ check "the pool is whole" wait_for 90 whole
 read_only() { q get pod -o json | jq -e '.items | length >= 8 and all(.spec.containers[].securityContext.readOnlyRootFilesystem)'; }
 may() { [ "$(kubectl auth can-i --as="system:serviceaccount:quartermaster:quartermaster-$1" "${@:2}" 2> /dev/null)" = yes ]; }
 may_not() { ! may "$@"; }
+foreign='{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "other"}, "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "localhost/lab:1"}]}}}}'
+as_operator() { q --as=system:serviceaccount:quartermaster:quartermaster-operator create --dry-run=server -f - <<< "$foreign"; }
 no_token() { q get daemonset -o json | jq -e '.items | length >= 2 and all(.spec.template.spec.automountServiceAccountToken == false)'; }
 check "root file systems are read-only" read_only
 check "the operator reads its own Secrets" may operator -n quartermaster get secret/glusterfs-tls
@@ -37,9 +39,11 @@ check "and lists none" may_not operator -n quartermaster list secrets
 check "an agent reads no Secret" may_not agent -n quartermaster get secret/glusterfs-tls
 check "a storage pod may do nothing" may_not storage -n quartermaster get storagenodes
 check "nor the node service" may_not node -n quartermaster get pods
+check "but for Events" may node -n default create events
+check "which it does not read" may_not node -n default get events
 check "nor a client" may_not client -n quartermaster get secret/glusterfs-client
-check "neither has a token" no_token
-check "the operator changes no DaemonSet but its own" may_not operator -n quartermaster patch daemonset/other
+check "a client has no token" no_token
+check "the operator touches no DaemonSet but its own" refuses 'touches no DaemonSet but' as_operator
 check "and none elsewhere" may_not operator -n kube-system create daemonsets
 check "an agent may not touch pods" may_not agent -n quartermaster delete pods
 

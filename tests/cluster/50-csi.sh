@@ -28,8 +28,10 @@ registered_on() { kubectl get csinode "node$1" -o json | jq -e '.spec.drivers | 
 everywhere() { local n; for n in 1 2 3; do registered_on $n || return; done; }
 check "the CSIDriver" driver
 check "says whose it is" owner
-check "the client runs on every machine" wait_for 60 ready quartermaster-client-glusterfs
-check "and changes there only when told" strategy quartermaster-client-glusterfs OnDelete
+client_set() { q get daemonset -l quartermaster.storage/client=glusterfs -o jsonpath='{.items[0].metadata.name}'; }
+client_ready() { ready "$(client_set)"; }
+check "the client runs on every machine" wait_for 60 client_ready
+check "and changes there only when told" strategy "$(client_set)" OnDelete
 check "the node service runs on every machine" wait_for 60 ready quartermaster-node
 check "and rolls" strategy quartermaster-node RollingUpdate10%
 check "kubelet knows the driver" wait_for 60 everywhere
@@ -167,8 +169,9 @@ check "the first has it still" moves
 
 # ---- the client
 
-away() { lab exec 3 mv /run/quartermaster/clients/glusterfs/client.sock "/run/quartermaster/clients/glusterfs/${1:-away}"; }
-back() { lab exec 3 mv /run/quartermaster/clients/glusterfs/away /run/quartermaster/clients/glusterfs/client.sock; }
+sockets=/run/quartermaster/clients/glusterfs/$(client_set | sed 's/.*-//')
+away() { lab exec 3 mv "$sockets/client.sock" "$sockets/away"; }
+back() { lab exec 3 mv "$sockets/away" "$sockets/client.sock"; }
 told() { k get events -o json | jq -r '.items[] | select(.involvedObject.name == "late") | .message' | grep 'the glusterfs client on this node does not run (yet); see: kubectl get pods'; }
 no_mounts() { ! lab exec "$1" grep fuse.glusterfs /proc/self/mountinfo; }
 web_gone() { k delete deployment web --timeout=60s && k delete statefulset db --timeout=60s && wait_for 60 no_mounts 3; }
@@ -181,7 +184,7 @@ check "and the pod runs" runs late 120
 
 uid() { q get pod -l quartermaster.storage/client=glusterfs --field-selector spec.nodeName=node1 -o jsonpath='{.items[0].metadata.uid}'; }
 going() { [ -n "$(field "$client" '{.metadata.deletionTimestamp}')" ] && [ "$(uid)" = "$old" ]; }
-replaced() { local now; now=$(uid) && [ -n "$now" ] && [ "$now" != "$old" ] && ready quartermaster-client-glusterfs; }
+replaced() { local now; now=$(uid) && [ -n "$now" ] && [ "$now" != "$old" ] && client_ready; }
 client=$(client_pod 1)
 old=$(uid)
 check "a client is deleted while it is used" q delete "$client" --wait=false
@@ -207,15 +210,15 @@ check "no mount, record or client process is left" wait_for 60 nothing
 
 second() { overlay gold gold && kubectl apply -k "$work/deploy/gold" && wait_for 90 kubectl -n gold get storagestatus gold; }
 not_theirs() { owner && [ -z "$(kubectl -n gold get daemonset -o name)" ]; }
-image_is() { [ "$(field daemonset/quartermaster-client-glusterfs '{.spec.template.spec.containers[0].image}')" = "$1" ]; }
-pods_keep() { [ "$(q get pod -l quartermaster.storage/client=glusterfs -o jsonpath='{.items[*].spec.containers[0].image}')" = "$image $image $image" ]; }
-no_client() { ! q get daemonset quartermaster-client-glusterfs && [ -z "$(q get pod -l quartermaster.storage/client=glusterfs -o name)" ]; }
+beside() { [ "$(q get daemonset -l quartermaster.storage/client=glusterfs -o json | jq -r '[.items[].spec.template.spec.containers[0].image] | sort | join(" ")')" = "$image $1" ]; }
+pods_keep() { [ "$(q get pod -l quartermaster.storage/client=glusterfs -o json | jq --arg i "$image" '[.items[] | select(.spec.containers[0].image == $i and .status.containerStatuses[0].ready)] | length')" = 3 ]; }
+no_client() { [ -z "$(q get daemonset,pod -l quartermaster.storage/client=glusterfs -o name)" ]; }
 no_directory() { ! field daemonset/quartermaster-node '{.spec.template.spec.volumes[*].name}' | grep client-glusterfs; }
 others+=(gold)
 check "a second deployment, in another namespace" second
 check "leaves what is there once to the first" not_theirs
 check "another image, in the seed's spelling" operator_args '' "--glusterfs_mount_container=$image-next"
-check "is what the next client will be" wait_for 60 image_is "$image-next"
+check "is another client beside the first" wait_for 60 beside "$image-next"
 check "those that run stay as they are" pods_keep
 check "the host's own client, by choice" operator_args --glusterfs_mount_container= --glusterfs-mount-container=host
 check "then there is no container" wait_for 90 no_client

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "clients/client.h"
 #include "clients/remote.h"
+#include "clients/watch.h"
 #include "core/host.h"
 #include "helper.h"
 #include "hostvol/hostvol.h"
@@ -45,34 +46,44 @@ static void pause_ms(int ms)
 	nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000L }, NULL);
 }
 
-static int ask_info(struct client_reply *ret)
+static int ask_info_of(const char *where, struct client_reply *ret)
 {
 	cleanup_json json_t *request = json_pack("{s:s}", "op", "info");
 
-	return client_call(dir, request, NULL, 0, 5000, ret, NULL);
+	return client_call(where, request, NULL, 0, 5000, ret, NULL);
 }
 
-static void start_client(void)
+static int ask_info(struct client_reply *ret)
+{
+	return ask_info_of(dir, ret);
+}
+
+static pid_t start_in(const char *where, const char *image)
 {
 	int64_t end = clock_mono_ms(&clock_real) + WAIT_MS;
-	pid_t parent = getpid();
+	pid_t parent = getpid(), pid = fork();
 
-	client = fork();
-	assert_true(client >= 0);
-	if (client == 0) {
+	assert_true(pid >= 0);
+	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		setenv("QM_CLIENT_IMAGE", image, 1);
 		if (getppid() == parent)
-			execl(QM_CLIENT, "qm-client", dir, NULL);
+			execl(QM_CLIENT, "qm-client", where, NULL);
 		_exit(127);
 	}
 	for (;;) {
 		cleanup_with(client_reply_done) struct client_reply reply = { 0 };
 
-		if (ask_info(&reply) == 0 && jint(reply.text, "pid") == client)
-			return;
+		if (ask_info_of(where, &reply) == 0 && jint(reply.text, "pid") == pid)
+			return pid;
 		assert_true(clock_mono_ms(&clock_real) < end);
 		pause_ms(5);
 	}
+}
+
+static void start_client(void)
+{
+	client = start_in(dir, "example.org/glusterfs:11");
 }
 
 /* 0: it has not ended within that time; otherwise what waitpid says. */
@@ -119,7 +130,6 @@ static int set_up(void **state)
 	program = xasprintf("%s/glusterfs", bin);
 	if (mkdir(dir, 0700) < 0 || mkdir(bin, 0700) < 0 || symlink(self, program) < 0)
 		return -1;
-	setenv("QM_CLIENT_IMAGE", "example.org/glusterfs:11", 1);
 	return clients_host_new(base, &remote, NULL);
 }
 
@@ -571,6 +581,168 @@ static void chosen_by_directory(void **state)
 	assert_int_equal(rmdir(nfs), 0);
 }
 
+/* ---- several clients of a protocol ------------------------------------------------------------ */
+
+struct several {
+	char *dir, *old_dir, *new_dir;
+	pid_t old, new;
+	struct clients_host *c;
+};
+
+static struct several *begin_several(void)
+{
+	struct several *s = xcalloc(1, sizeof(*s));
+
+	s->dir = xasprintf("%s/several", base);
+	s->old_dir = xasprintf("%s/glusterfs/old", s->dir);
+	s->new_dir = xasprintf("%s/glusterfs/new", s->dir);
+	assert_int_equal(mkdir_parents(s->old_dir, 0700, NULL), 0);
+	assert_int_equal(mkdir_parents(s->new_dir, 0700, NULL), 0);
+	assert_int_equal(clients_host_new(s->dir, &s->c, NULL), 0);
+	assert_int_equal(clients_host_prefer(s->c, "glusterfs=new,old", NULL), 0);
+	return s;
+}
+
+static void end_one(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void end_several(struct several *s)
+{
+	clients_host_free(s->c);
+	free(s->dir);
+	free(s->old_dir);
+	free(s->new_dir);
+	free(s);
+}
+
+static void assert_chosen(const struct several *s, const char *wanted, const char *id)
+{
+	const struct hostvol_host *host = clients_host(s->c);
+	char chosen[CLIENT_ID_MAX];
+
+	host->choose_client(host, "glusterfs", wanted, chosen, sizeof(chosen));
+	assert_string_equal(chosen, id);
+}
+
+/* Its parent is the process that served the request, its grandparent the client. */
+static void assert_runs_in(const struct several *s, const char *id, const char *last, pid_t pid)
+{
+	const struct hostvol_host *host = clients_host(s->c);
+	cleanup_with(client_reply_done) struct client_reply reply = { 0 };
+	struct host_result r;
+	struct host_command command = { .argv = (const char *const[]){ program, "daemon", last,
+								       NULL },
+					.client = id,
+					.timeout_ms = 20000 };
+	const json_t *daemon;
+
+	assert_int_equal(host->run(host, &command, &r), 0);
+	assert_int_equal(ask_info_of(pid == s->old ? s->old_dir : s->new_dir, &reply), 0);
+	daemon = json_array_get(json_object_get(reply.text, "daemons"), 0);
+	assert_string_equal(jstr(daemon, "lastArgument"), last);
+}
+
+static void the_first_that_listens(void **state)
+{
+	struct several *s = begin_several();
+	const struct hostvol_host *host = clients_host(s->c);
+
+	assert_chosen(s, "", "new"); /* none: the one that is wanted is waited for */
+	s->old = start_in(s->old_dir, "old");
+	assert_chosen(s, "", "old");
+	assert_runs_in(s, NULL, "/mnt/1", s->old);
+	s->new = start_in(s->new_dir, "new");
+	assert_chosen(s, "", "new");
+	assert_chosen(s, "old", "old");
+	assert_runs_in(s, "new", "/mnt/2", s->new);
+	/* whichever has it */
+	assert_int_equal(host->await_end(host, "glusterfs", "/mnt/1", false, 50), -ETIMEDOUT);
+	assert_int_equal(host->await_end(host, "glusterfs", "/mnt/1", true, 20000), 0);
+	assert_int_equal(host->await_end(host, "glusterfs", "/mnt/2", true, 20000), 0);
+	end_one(s->new);
+	assert_chosen(s, "", "old");
+	end_one(s->old);
+	end_several(s);
+}
+
+static void orders_that_are_none(void **state)
+{
+	struct clients_host *c;
+
+	assert_int_equal(clients_host_new(base, &c, NULL), 0);
+	assert_int_equal(clients_host_prefer(c, "glusterfs", NULL), -EINVAL);
+	assert_int_equal(clients_host_prefer(c, "nothing=a", NULL), -EINVAL);
+	assert_int_equal(clients_host_prefer(c, "glusterfs=../a", NULL), -EINVAL);
+	clients_host_free(c);
+}
+
+static void count_told(void *userdata)
+{
+	atomic_fetch_add((atomic_int *)userdata, 1);
+}
+
+static void await_told(atomic_int *told, int before)
+{
+	int64_t end = clock_mono_ms(&clock_real) + WAIT_MS;
+
+	while (atomic_load(told) <= before) {
+		assert_true(clock_mono_ms(&clock_real) < end);
+		pause_ms(5);
+	}
+}
+
+/* At the beginning, when a daemon ends, and when a client does. */
+static void watched(void **state)
+{
+	struct several *s = begin_several();
+	const struct hostvol_host *host = clients_host(s->c);
+	struct clients_watch *w;
+	atomic_int told = 0;
+
+	s->old = start_in(s->old_dir, "old");
+	s->new = start_in(s->new_dir, "new");
+	assert_runs_in(s, "old", "/mnt/1", s->old);
+	assert_int_equal(clients_watch_start(s->dir, count_told, &told, &w, NULL), 0);
+	await_told(&told, 1);
+	assert_int_equal(host->await_end(host, "glusterfs", "/mnt/1", true, 20000), 0);
+	await_told(&told, 3);
+	end_one(s->new);
+	await_told(&told, 5);
+	clients_watch_free(w);
+	assert_int_equal(atomic_load(&told), 6);
+	end_one(s->old);
+	end_several(s);
+}
+
+static int run_qm_client(const char *flag, const char *where)
+{
+	const char *const argv[] = { QM_CLIENT, flag, where, NULL };
+	struct host_result r;
+
+	assert_int_equal(
+		process_run(&(struct host_command){ .argv = argv, .timeout_ms = 5000 }, &r), 0);
+	if (r.status)
+		assert_non_null(strstr(r.err, "qm-client: "));
+	return r.status;
+}
+
+/* An image without what it is for never listens. */
+static void needs_its_programs(void **state)
+{
+	cleanup_free char *where = xasprintf("%s/needy", base),
+			  *need = xasprintf("--need=%s/glusterfs-that-is-not", base),
+			  *bad = xasprintf("--need=%s/bin/bad", base),
+			  *bad_path = xasprintf("%s/bin/bad", base);
+
+	assert_int_equal(run_qm_client(need, where), 1);
+	assert_int_equal(file_write(bad_path, "#!/nowhere\n", 11, 0755, NULL), 0);
+	assert_int_equal(run_qm_client(bad, where), 1);
+	assert_false(client_listens(where));
+}
+
 static void needs_a_clean_path(void **state)
 {
 	struct clients_host *c;
@@ -603,6 +775,10 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(dies_meanwhile, begin),
 		cmocka_unit_test(says_so_through_the_library),
 		cmocka_unit_test(chosen_by_directory),
+		cmocka_unit_test(the_first_that_listens),
+		cmocka_unit_test(orders_that_are_none),
+		cmocka_unit_test(watched),
+		cmocka_unit_test(needs_its_programs),
 		cmocka_unit_test(needs_a_clean_path),
 	};
 

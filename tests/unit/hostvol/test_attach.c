@@ -108,6 +108,67 @@ static void test_options_make_another_mount(void **state)
 	assert_int_equal(rig->fake->mount_count, 2);
 }
 
+static char chosen[CLIENT_ID_MAX];
+
+static void choose(const struct hostvol_host *host, const char *program, const char *wanted,
+		   char *id, size_t size)
+{
+	assert_string_equal(program, "glusterfs");
+	snprintf(id, size, "%s", *wanted ? wanted : chosen);
+}
+
+#define GLUSTER_B                                                                                  \
+	"{\"driverVolumeType\":\"GLUSTERFS\",\"export\":\"192.0.2.9:/v\",\"name\":\"s/"            \
+	"b\",\"volumeId\":\"b\"}"
+
+/* What is mounted stays with its client; what comes is mounted by the one that is chosen then. */
+static void test_another_client_is_another_mount(void **state)
+{
+	struct rig *rig = *state;
+	cleanup_free char *a = NULL, *b = NULL, *again = NULL;
+	int r;
+
+	rig->fake->host.choose_client = choose;
+	strcpy(chosen, "old");
+	a = must_connect(rig, GLUSTER_A);
+	strcpy(chosen, "new");
+	again = rig_connect(rig, GLUSTER_A, &r);
+	assert_int_equal(r, 1);
+	assert_string_equal(a, again);
+	b = must_connect(rig, GLUSTER_B);
+	assert_int_equal(rig->fake->mount_count, 2);
+	assert_string_not_equal(rig->fake->mounts[0].target, rig->fake->mounts[1].target);
+	assert_int_equal(rig_disconnect(rig, "a", "", 0), 0);
+	assert_int_equal(rig->fake->mount_count, 1);
+	assert_int_equal(rig_disconnect(rig, "b", "", 0), 0);
+	assert_int_equal(rig->fake->mount_count, 0);
+}
+
+/* A client died, and its successor cannot mount (yet): the consumer is not forgotten for that. */
+static void test_moves_from_a_dead_client(void **state)
+{
+	struct rig *rig = *state;
+	cleanup_free char *a = NULL, *moved = NULL;
+	int r;
+
+	rig->fake->host.choose_client = choose;
+	strcpy(chosen, "old");
+	a = must_connect(rig, GLUSTER_A);
+	rig->fake->mounts[0].dead = true;
+	strcpy(chosen, "new");
+	rig->fake->helper_says = "not now";
+	assert_null(rig_connect(rig, GLUSTER_A, &r));
+	assert_true(r < 0);
+	assert_int_equal(rig_records(rig), 1);
+	assert_int_equal(rig->fake->mount_count, 0);
+	rig->fake->helper_says = NULL;
+	moved = must_connect(rig, GLUSTER_A);
+	assert_string_not_equal(a, moved);
+	assert_int_equal(rig->fake->mount_count, 1);
+	assert_int_equal(rig_disconnect(rig, "a", "", 0), 0);
+	assert_int_equal(rig_records(rig), 0);
+}
+
 static void test_another_place_is_refused(void **state)
 {
 	struct rig *rig = *state;
@@ -323,6 +384,8 @@ int main(void)
 		RIG_TEST(test_one_mount_serves_all),
 		RIG_TEST(test_consumers_are_counted),
 		RIG_TEST(test_options_make_another_mount),
+		RIG_TEST(test_another_client_is_another_mount),
+		RIG_TEST(test_moves_from_a_dead_client),
 		RIG_TEST(test_another_place_is_refused),
 		RIG_TEST(test_nfs_versions),
 		RIG_TEST(test_dead_mount_is_replaced),

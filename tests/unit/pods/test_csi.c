@@ -97,7 +97,7 @@ static void driver(void **state)
 
 static void node(void **state)
 {
-	cleanup_json json_t *o = csi_node(&plain);
+	cleanup_json json_t *o = csi_node(&plain, NULL);
 
 	assert_non_null(o);
 	assert_string_equal(jstr(pod_of(o), "priorityClassName"), "system-node-critical");
@@ -115,7 +115,7 @@ static void node(void **state)
 static void node_is_told(void **state)
 {
 	struct csi_settings s = plain;
-	cleanup_json json_t *standard = csi_node(&s), *o = NULL;
+	cleanup_json json_t *standard = csi_node(&s, NULL), *o = NULL;
 	const json_t *pools = find(jget(pod_of(standard), "volumes"), "name", "pools");
 
 	/* without it the node service runs, too; by a subPath it would never see a change */
@@ -127,7 +127,7 @@ static void node_is_told(void **state)
 	assert_false(has_word(standard, "--max-volumes"));
 	s.kubelet_dir = "/var/lib/k0s/kubelet";
 	s.max_volumes = 120;
-	o = csi_node(&s);
+	o = csi_node(&s, NULL);
 	assert_true(has_word(o, "--kubelet-dir=/var/lib/k0s/kubelet"));
 	assert_true(has_word(o, "--max-volumes=120"));
 	assert_null(mount_at(o, "/var/lib/kubelet"));
@@ -190,10 +190,10 @@ static void pools_follow(void **state)
 static void node_knows_the_choice(void **state)
 {
 	struct csi_settings s = plain;
-	cleanup_json json_t *with = csi_node(&s), *without = NULL;
+	cleanup_json json_t *with = csi_node(&s, NULL), *without = NULL;
 
 	s.clients[protocol("glusterfs")] = "host";
-	without = csi_node(&s);
+	without = csi_node(&s, NULL);
 	assert_non_null(mount_at(with, CLIENTS_DIR "/glusterfs"));
 	assert_null(mount_at(with, CLIENTS_DIR "/nfs"));
 	assert_null(mount_at(without, CLIENTS_DIR "/glusterfs"));
@@ -203,19 +203,37 @@ static void node_knows_the_choice(void **state)
 				jstr(without, "metadata", "annotations", WORKLOAD_HASH));
 }
 
+/* Where it is to be found after whatever is killed: in the pod itself. */
+static void node_knows_the_order(void **state)
+{
+	cleanup_json json_t *orders =
+		json_pack("{s:[s, s], s:[s]}", "glusterfs", "new", "old", "nfs", "unwanted");
+	cleanup_json json_t *o = csi_node(&plain, orders);
+
+	assert_true(has_word(o, "--client=glusterfs=new,old"));
+	assert_false(has_word(o, "--client=nfs"));
+}
+
 static void client(void **state)
 {
-	cleanup_json json_t *o = csi_client(&plain, protocol("glusterfs"));
+	cleanup_json json_t *o = csi_client(&plain, protocol("glusterfs"), "glusterfs:1");
 	const json_t *install = json_array_get(jget(pod_of(o), "initContainers"), 0);
 
 	assert_non_null(o);
-	assert_string_equal(jstr(o, "metadata", "name"), "quartermaster-client-glusterfs");
+	cleanup_free char *id = client_image_id("glusterfs:1"),
+			  *name = xasprintf("quartermaster-client-glusterfs-%s", id),
+			  *dir = xasprintf(CLIENTS_DIR "/glusterfs/%s", id);
+
+	assert_int_equal(strlen(id), 8);
+	assert_string_equal(jstr(o, "metadata", "name"), name);
+	assert_string_equal(jstr(o, "spec", "selector", "matchLabels", CSI_CLIENT_ID), id);
+	assert_true(has_word(o, "--need=glusterfs"));
 	assert_string_equal(jstr(o, "spec", "updateStrategy", "type"), "OnDelete");
 	assert_string_equal(jstr(install, "image"), "operator:1");
 	assert_string_equal(jstr(container_of(o), "image"), "glusterfs:1");
 	assert_string_equal(jstr(mount_at(o, "/var/lib/quartermaster"), "mountPropagation"),
 			    "Bidirectional");
-	assert_non_null(mount_at(o, CLIENTS_DIR "/glusterfs"));
+	assert_non_null(mount_at(o, dir));
 	assert_null(mount_at(o, TLS_DIR));
 	assert_false(has_word(o, "--touch"));
 	assert_true(jbool(container_of(o), "securityContext", "readOnlyRootFilesystem"));
@@ -227,9 +245,8 @@ static void client_with_tls(void **state)
 	cleanup_json json_t *own = NULL, *foreign = NULL;
 
 	s.tls = true;
-	own = csi_client(&s, protocol("glusterfs"));
-	s.clients[protocol("glusterfs")] = "example.org/gluster:11";
-	foreign = csi_client(&s, protocol("glusterfs"));
+	own = csi_client(&s, protocol("glusterfs"), "glusterfs:1");
+	foreign = csi_client(&s, protocol("glusterfs"), "example.org/gluster:11");
 	assert_non_null(mount_at(own, TLS_DIR));
 	assert_string_equal(
 		jstr(find(jget(pod_of(own), "volumes"), "name", "tls"), "secret", "secretName"),
@@ -248,9 +265,9 @@ static void other_client(void **state)
 
 	s.tls = true;
 	s.clients[protocol("nfs")] = "example.org/nfs:4";
-	o = csi_client(&s, protocol("nfs"));
-	assert_string_equal(jstr(o, "metadata", "name"), "quartermaster-client-nfs");
-	assert_non_null(mount_at(o, CLIENTS_DIR "/nfs"));
+	o = csi_client(&s, protocol("nfs"), "example.org/nfs:4");
+	assert_true(str_has_prefix(jstr(o, "metadata", "name"), "quartermaster-client-nfs-"));
+	assert_true(has_word(o, "--need=mount.nfs"));
 	assert_null(mount_at(o, TLS_DIR)); /* no business of NFS */
 	assert_null(mount_at(o, "/etc/iscsi"));
 	assert_null(jget(pod_of(o), "hostIPC"));
@@ -260,11 +277,11 @@ static void other_client(void **state)
 static void block_client(void **state)
 {
 	struct csi_settings s = plain;
-	cleanup_json json_t *o = NULL, *service = NULL, *without = csi_node(&plain);
+	cleanup_json json_t *o = NULL, *service = NULL, *without = csi_node(&plain, NULL);
 
 	s.clients[protocol("iscsi")] = "example.org/iscsi:2";
-	o = csi_client(&s, protocol("iscsi"));
-	service = csi_node(&s);
+	o = csi_client(&s, protocol("iscsi"), "example.org/iscsi:2");
+	service = csi_node(&s, NULL);
 	for (const struct client_path *p = client_protocols[protocol("iscsi")].paths; p->path;
 	     p++) {
 		assert_true(p->file || mount_at(o, p->path));
@@ -289,6 +306,7 @@ int main(void)
 		cmocka_unit_test(node_is_told),
 		cmocka_unit_test(pools_follow),
 		cmocka_unit_test(node_knows_the_choice),
+		cmocka_unit_test(node_knows_the_order),
 		cmocka_unit_test(client),
 		cmocka_unit_test(client_with_tls),
 		cmocka_unit_test(other_client),
