@@ -40,7 +40,10 @@ int volume_size(enum volume_kind kind, int64_t bytes, int64_t limit, int64_t fal
 struct volume_attributes {
 	const char *reclaim; /* "delete" or "archive": what becomes of its data when it is removed */
 };
-/* Takes up one of them. -EINVAL and a sentence: there is none of that name, or it has no such value. */
+/*
+ * Takes up one of them. -EINVAL and a sentence: there is none of that name, or it has no such
+ * value.
+ */
 int volume_attribute(const char *key, const char *value, struct volume_attributes *ret,
 		     struct error *err);
 
@@ -104,7 +107,10 @@ struct volumes_ops {
 	/* To at least bytes; the size that it has then. limit as in the request. */
 	int (*expand)(struct volumes *v, const struct handle *id, int64_t bytes, int64_t limit,
 		      int64_t *ret_bytes, struct error *err);
-	/* What is left for volumes of that kind in all pools, or in the one named, and the biggest that fits. */
+	/*
+	 * What is left for volumes of that kind in all pools, or in the one named, and the
+	 * biggest that fits.
+	 */
 	int (*capacity)(struct volumes *v, const char *pool, enum volume_kind kind,
 			int64_t *ret_left, int64_t *ret_biggest, struct error *err);
 	/* Begins the copy, and tells how far it is by ready. */

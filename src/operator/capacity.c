@@ -10,10 +10,11 @@
 #include <stdio.h>
 
 /*
- * What the pools can still take, told to Kubernetes: a CSIStorageCapacity for each StorageClass of ours, so
- * that the scheduler places no pod whose claim (WaitForFirstConsumer) would find no room. Every node reaches
- * every pool, so one object stands for all nodes. It belongs to the StorageStatus and goes with it. The
- * scheduler takes a class without one for full: a class for volumes that are not of pools has one too.
+ * What the pools can still take, told to Kubernetes: a CSIStorageCapacity for each StorageClass
+ * of ours, so that the scheduler places no pod whose claim (WaitForFirstConsumer) would find no
+ * room. Every node reaches every pool, so one object stands for all nodes. It belongs to the
+ * StorageStatus and goes with it. The scheduler takes a class without one for full: a class for
+ * volumes that are not of pools has one too.
  */
 #define SOON_MS 3000 /* after a change, so that many of them make one write */
 #define AGAIN_MS 60000

@@ -491,7 +491,10 @@ static bool is_ours(struct work *w)
 	return pool && pool_is_ours(w->op, pool);
 }
 
-/* Whether somebody else is to act first: Kubernetes decides that a new volume is needed and where, our binder looks for one. */
+/*
+ * Whether somebody else is to act first: Kubernetes decides that a new volume is needed and
+ * where, our binder looks for one.
+ */
 static bool others_turn(struct work *w)
 {
 	if (!w->op->binder)
@@ -504,8 +507,8 @@ static bool others_turn(struct work *w)
 }
 
 /*
- * A node that is gone, or that the class does not allow: without its name the scheduler chooses again, and
- * until then it is its turn (1).
+ * A node that is gone, or that the class does not allow: without its name the scheduler chooses
+ * again, and until then it is its turn (1).
  */
 static int check_node(struct work *w)
 {

@@ -2,7 +2,10 @@
 #include "base/mem.h"
 #include "operator/op.h"
 
-/* What the loops that change a volume say in its claim, in the form that people know from Kubernetes. */
+/*
+ * What the loops that change a volume say in its claim, in the form that people know from
+ * Kubernetes.
+ */
 
 json_t *claim_condition(struct reconcile *r, const char *type, const char *message)
 {

@@ -6,10 +6,11 @@
 #include <errno.h>
 
 /*
- * A claim that names another VolumeAttributesClass than the one in force. First the claim says what is under way,
- * then the PersistentVolume gets the class and what it means in one write, then the claim says that it is in force.
- * What has been done is seen by looking, so a crash in between costs nothing. A class that is missing is waited for;
- * one that cannot be had changes nothing. Conditions, reasons and states are those of external-resizer.
+ * A claim that names another VolumeAttributesClass than the one in force. First the claim says
+ * what is under way, then the PersistentVolume gets the class and what it means in one write,
+ * then the claim says that it is in force. What has been done is seen by looking, so a crash in
+ * between costs nothing. A class that is missing is waited for; one that cannot be had changes
+ * nothing. Conditions, reasons and states are those of external-resizer.
  */
 #define MISSING_AGAIN_MS 10000
 #define INFEASIBLE_AGAIN_MS 60000 /* its class may be made anew */

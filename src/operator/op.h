@@ -127,8 +127,9 @@ bool claim_wants_mode(const json_t *claim, const char *mode);
 
 /* ---- secrets (secrets.c) ----------------------------------------------------------------------- */
 /*
- * What the class's parameters csi.storage.k8s.io/…-secret-name and -namespace put into the volume of that
- * name: a PersistentVolume with that and nothing else, to be merged. New reference. -EINVAL: they cannot be used.
+ * What the class's parameters csi.storage.k8s.io/…-secret-name and -namespace put into the volume
+ * of that name: a PersistentVolume with that and nothing else, to be merged. New reference.
+ * -EINVAL: they cannot be used.
  */
 int class_secrets(const json_t *class, const json_t *claim, const char *volume, json_t **ret,
 		  struct error *err);
@@ -136,9 +137,15 @@ int class_secrets(const json_t *class, const json_t *claim, const char *volume, 
 /* ---- what a claim says (claim_status.c) -------------------------------------------------------- */
 /* A condition that is true; message may be NULL. New reference. */
 json_t *claim_condition(struct reconcile *r, const char *type, const char *message);
-/* The claim's conditions without those of these types (ended by NULL), and with more (stolen, or NULL). New reference. */
+/*
+ * The claim's conditions without those of these types (ended by NULL), and with more (stolen, or
+ * NULL). New reference.
+ */
 json_t *claim_conditions(const json_t *claim, const char *const *without, json_t *more);
-/* The message of the claim's condition of that type ("": it has none); NULL: there is no such condition. */
+/*
+ * The message of the claim's condition of that type ("": it has none); NULL: there is no such
+ * condition.
+ */
 const char *claim_said(const json_t *claim, const char *type);
 /* Patches the claim's status (stolen) and takes the claim as it is then. */
 int claim_tell(struct reconcile *r, json_t **claim, json_t *status);

@@ -44,8 +44,8 @@ static int64_t claim_promised(const json_t *claim)
 }
 
 /*
- * What it is to have. Who asked for more first, and for less when that took too long, gets what was begun: it may
- * have taken effect, and nothing shrinks.
+ * What it is to have. Who asked for more first, and for less when that took too long, gets what
+ * was begun: it may have taken effect, and nothing shrinks.
  */
 static int64_t size_wanted(const json_t *claim)
 {

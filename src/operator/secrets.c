@@ -7,9 +7,10 @@
 #include <string.h>
 
 /*
- * The secrets that a class names for its volumes, in the parameters and with the templates that people know from
- * external-provisioner. A namespace comes from nothing that the claim's author writes: the class alone
- * decides whose secrets are used. What a template gives is checked after it has been filled in.
+ * The secrets that a class names for its volumes, in the parameters and with the templates that
+ * people know from external-provisioner. A namespace comes from nothing that the claim's author
+ * writes: the class alone decides whose secrets are used. What a template gives is checked after
+ * it has been filled in.
  */
 #define RESERVED "csi.storage.k8s.io/"
 

@@ -5,8 +5,9 @@
 #include <errno.h>
 
 /*
- * On which nodes a volume may be used. Every node reaches every pool, so a volume is bound to nodes only where
- * its class says so (allowedTopologies): then it carries exactly that, for the scheduler and kubelet.
+ * On which nodes a volume may be used. Every node reaches every pool, so a volume is bound to
+ * nodes only where its class says so (allowedTopologies): then it carries exactly that, for the
+ * scheduler and kubelet.
  */
 static json_t *term_of(const json_t *topology)
 {

@@ -110,7 +110,10 @@ static int64_t claim_size(const json_t *o)
 	return bytes;
 }
 
-/* Who asked for more than there is room for may ask for less, but for more than the volume has: as in Kubernetes. */
+/*
+ * Who asked for more than there is room for may ask for less, but for more than the volume has:
+ * as in Kubernetes.
+ */
 static int check_size(const json_t *o, const json_t *old, struct schema_problem *ret)
 {
 	const char *text = jstr(old, "status", "capacity", "storage");

@@ -217,6 +217,8 @@ attributes_class() { # NAME KEY VALUE
 pv_of() { kubectl get pv "$(k get pvc "$1" -o jsonpath='{.spec.volumeName}')" -o json; }
 change() { k patch pvc east --patch "{\"spec\":{\"volumeAttributesClassName\":\"$1\"}}"; }
 in_force() { k wait pvc/east --for=jsonpath='{.status.currentVolumeAttributesClassName}'="$1" --timeout=30s && pv_of east | jq -e --arg class "$1" '.spec.volumeAttributesClassName == $class'; }
+check "growing beyond all room is refused" eval 'grow dir 100Gi && wait_for 30 eval "[ \$(k get pvc dir -o jsonpath={.status.allocatedResourceStatuses.storage}) = ControllerResizeInfeasible ]"'
+check "and less can be asked for then" eval 'grow dir 128Mi && wait_for 60 eval "[ \$(k get pvc dir -o jsonpath={.status.capacity.storage}) = 128Mi ]"'
 check "a class for some nodes" late_class
 check "its claim gets a volume with a pod" eval 'want east late ReadWriteOnce 32Mi && app east "" east "echo x > /data/x && sleep 100000" && runs east'
 check "which runs where the class allows" eval '[ "$(k get pod east -o jsonpath="{.spec.nodeName}")" = node2 ]'

@@ -72,7 +72,10 @@ void add_nodes(struct fixture *f, int count, int devices);
 /* A store that is ONLINE: three nodes with one device each, one pool of 10 GiB. */
 struct fixture *fixture_online(void);
 void add_claim(struct fixture *f, const char *name, const char *class, const char *size);
-/* A class of ours, of deployment gold unless the parameters (stolen, as more is) say another; more: top-level fields. */
+/*
+ * A class of ours, of deployment gold unless the parameters (stolen, as more is) say another;
+ * more: top-level fields.
+ */
 void add_storage_class(struct fixture *f, const char *name, json_t *parameters, json_t *more);
 /* Whether the claim says that it waits, with that in the reason. */
 bool waits(struct fixture *f, const char *claim, const char *why);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* VolumeAttributesClasses: of claims (modify.c, claim.c), and what CSI's ModifyVolume does (volumes_modify.c). */
+/*
+ * VolumeAttributesClasses: of claims (modify.c, claim.c), and what CSI's ModifyVolume does
+ * (volumes_modify.c).
+ */
 #include "fixture.h"
 
 #include "operator/volumes.h"

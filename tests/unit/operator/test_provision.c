@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Provisioning as a cluster knows it from the provisioners of others: nodes, secrets, what a volume says of itself. */
+/*
+ * Provisioning as a cluster knows it from the provisioners of others: nodes, secrets, what a
+ * volume says of itself.
+ */
 #include "fixture.h"
 
 #include <errno.h>
@@ -197,7 +200,10 @@ static void secrets_of_a_class(void **state)
 	fixture_free(f);
 }
 
-/* Nothing that the claim's author writes chooses a namespace, or becomes something else than a name. */
+/*
+ * Nothing that the claim's author writes chooses a namespace, or becomes something else than a
+ * name.
+ */
 static void secrets_refused(void **state)
 {
 	static const struct {
