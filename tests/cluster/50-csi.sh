@@ -68,10 +68,11 @@ stateful() {
 		    metadata: {labels: {app: db}}
 		    spec:
 		      terminationGracePeriodSeconds: 1
+		      affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: db}}}]}}
 		      containers:
 		      - name: c
 		        image: localhost/lab:1
-		        command: [sh, -c, 'echo "\$HOSTNAME" >> /data/lives && sync && sleep 100000']
+		        command: [sh, -c, 'echo "\$HOSTNAME" >> /data/lives; while echo x >> /data/rows; do dd if=/data/rows of=/data/copy bs=65536 conv=fsync 2> /dev/null || exit 1; done']
 		        volumeMounts: [{name: data, mountPath: /data}]
 		  volumeClaimTemplates:
 		  - metadata: {name: data}
@@ -85,6 +86,31 @@ again() { k delete pod db-0 --timeout=60s && wait_for 90 lives db-0 2; }
 check "a StatefulSet writes" stateful
 check "each pod has a volume of its own" eval 'lives db-0 1 && lives db-1 1'
 check "a pod that comes back finds its own" again
+
+# ---- a machine that loses its power under I/O, and comes back
+
+rows() { k exec "$1" -- wc -l /data/rows | cut -d ' ' -f 1; }
+more_rows() { [ "$(rows "$1")" -gt "$2" ]; }
+power_cut() { rows_before=$(rows db-0) && kubectl cordon "node$lost" && lab stop "$lost" && k delete pod db-0 --force --grace-period=0; }
+elsewhere() { [ "$(k get pod db-0 -o jsonpath='{.spec.nodeName}')" != "node$lost" ] && lives db-0 3 && more_rows db-0 "$rows_before"; }
+# it stops at the first error, and would be started again
+unharmed() { local n; n=$(rows db-1) && wait_for 60 more_rows db-1 "$n" && [ "$(k get pod db-1 -o jsonpath='{.status.phase}{.status.containerStatuses[0].restartCount}')" = Running0 ]; }
+left() {
+	lab exec "$1" sh -c 'grep -h -e fuse.glusterfs -e csi.quartermaster /proc/self/mountinfo
+		ls -d /var/lib/kubelet/pods/'"$2"' /var/lib/kubelet/plugins/kubernetes.io/csi/csi.quartermaster.storage/* /var/lib/quartermaster/hostvol/attachments/* /var/lib/quartermaster/hostvol/mnt/* 2> /dev/null'
+}
+nothing_left() { local found; found=$(left "$@"); [ -z "$found" ] || { echo "$found"; return 1; }; }
+lost=$(k get pod db-0 -o jsonpath='{.spec.nodeName}' | tr -d -c 0-9)
+lost_pod=$(k get pod db-0 -o jsonpath='{.metadata.uid}')
+check "a pod has something of ours on its machine" eval '[ -n "$(left "$lost" "$lost_pod")" ]'
+check "the machine of a pod that writes loses its power, and the pod is given up" power_cut
+check "it goes on elsewhere, with what it wrote" wait_for 90 elsewhere
+check "the other one has seen no error" unharmed
+check "the machine comes back" lab node "$lost"
+check "and takes pods again" kubectl uncordon "node$lost"
+check "what the lost pod had there goes" wait_for 90 nothing_left "$lost" "$lost_pod"
+check "all copies are whole" wait_for 120 whole
+check "the driver is there again" wait_for 60 everywhere
 
 shared() {
 	own_claim shared && k apply -f - <<-END
@@ -197,7 +223,7 @@ nothing() {
 	local n
 	for n in 1 2 3; do
 		no_mounts $n && [ -z "$(lab exec $n ls /var/lib/quartermaster/hostvol/attachments /var/lib/quartermaster/hostvol/mnt | grep -v :)" ] &&
-			! lab exec $n pgrep -x glusterfs -f -- --volfile-id=/?glusterfs-1 || return
+			! client_pids $n || return
 	done
 }
 check "all pods go" k delete pod --all --timeout=60s
@@ -220,4 +246,5 @@ check "those that run stay as they are" pods_keep
 check "the host's own client, by choice" operator_args --glusterfs_mount_container= --glusterfs-mount-container=host
 check "then there is no container" wait_for 90 no_client
 check "and the node service looks for none" no_directory
+keep
 plan

@@ -166,4 +166,5 @@ check "the pods go" k delete pod --all --timeout=90s
 check "no device is left" wait_for 30 no_devices
 check "the claims and snapshots go" k delete volumesnapshot,pvc --all --timeout=90s
 check "and the volumes with them" wait_for 90 no_volumes
+keep
 plan
