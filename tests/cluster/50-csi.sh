@@ -96,7 +96,7 @@ elsewhere() { [ "$(k get pod db-0 -o jsonpath='{.spec.nodeName}')" != "node$lost
 # it stops at the first error, and would be started again
 unharmed() { local n; n=$(rows db-1) && wait_for 60 more_rows db-1 "$n" && [ "$(k get pod db-1 -o jsonpath='{.status.phase}{.status.containerStatuses[0].restartCount}')" = Running0 ]; }
 left() {
-	lab exec "$1" sh -c 'grep -h -e fuse.glusterfs -e csi.quartermaster /proc/self/mountinfo
+	lab exec "$1" sh -c 'grep -e " /var/lib/[^ ]* .* fuse.glusterfs " -e csi.quartermaster /proc/self/mountinfo
 		ls -d /var/lib/kubelet/pods/'"$2"' /var/lib/kubelet/plugins/kubernetes.io/csi/csi.quartermaster.storage/* /var/lib/quartermaster/hostvol/attachments/* /var/lib/quartermaster/hostvol/mnt/* 2> /dev/null'
 }
 nothing_left() { local found; found=$(left "$@"); [ -z "$found" ] || { echo "$found"; return 1; }; }
@@ -196,7 +196,7 @@ check "the first has it still" moves
 away() { lab exec 3 mv /run/quartermaster/clients/glusterfs/client.sock "/run/quartermaster/clients/glusterfs/${1:-away}"; }
 back() { lab exec 3 mv /run/quartermaster/clients/glusterfs/away /run/quartermaster/clients/glusterfs/client.sock; }
 told() { k get events -o json | jq -r '.items[] | select(.involvedObject.name == "late") | .message' | grep 'the glusterfs client on this node does not run (yet); see: kubectl get pods'; }
-no_mounts() { ! lab exec "$1" grep fuse.glusterfs /proc/self/mountinfo; }
+no_mounts() { ! lab exec "$1" grep ' /var/lib/[^ ]* .* fuse.glusterfs ' /proc/self/mountinfo; } # elsewhere they are this machine's
 web_gone() { k delete deployment web --timeout=60s && k delete statefulset db --timeout=60s && wait_for 60 no_mounts 3; }
 check "with the last pod the mount goes" web_gone
 check "a machine's client does not answer" away

@@ -147,8 +147,9 @@ unmanaged() { [ -z "$(q get daemonset,pod -l quartermaster.storage/client=gluste
 rolled() { q rollout status daemonset/quartermaster-node --timeout=10s && [ "$(field daemonset/quartermaster-node '{.spec.template.spec.containers[0].image}')" = platform.example/node:1 ]; }
 is_platforms() { lab exec "$1" test -e "/proc/$2/root/etc/platform"; }
 by_host() {
-	k delete pod app next --timeout=60s && platform && operator_args --node-image= --node-image=platform.example/node:1 &&
-		operator_args --glusterfs-mount-container= --glusterfs-mount-container=host && wait_for 60 unmanaged && wait_for 90 rolled &&
+	k delete pod app next --timeout=60s && platform &&
+		operator_args --node-image= --node-image=platform.example/node:1 --glusterfs-mount-container= --glusterfs-mount-container=host &&
+		wait_for 60 unmanaged && wait_for 90 rolled &&
 		runs app 2 && each_client 2 is_platforms
 }
 story "6: As a Platform Maintainer I do not want the VCS containerized or managed by the Framework. The platform will manage the VCS." by_host

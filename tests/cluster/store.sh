@@ -89,13 +89,13 @@ clients_as_told() {
 		q delete pod -l quartermaster.storage/role=client --timeout=60s
 }
 mark=quartermaster.storage/kept-by-tests
-kept() { [ "$(kubectl get namespace quartermaster -o json 2> /dev/null | jq -r --arg mark $mark '.metadata.annotations[$mark]')" = "$(images_made_of)" ] && as_installed; }
+kept() { [ "$(kubectl get namespace quartermaster -o json 2> /dev/null | jq -r --arg mark $mark '.metadata.annotations[$mark]')" = "$(cat "$archives/made-of")" ] && as_installed; }
 keep() {
 	local ns
 	[ "$tap_failed" = 0 ] || return
 	for ns in "${others[@]}"; do remove_deployment "$ns"; done
 	q delete pvc --all --timeout=60s && q delete pod -l '!quartermaster.storage/role' --grace-period=1 --timeout=60s
-	operator_as_installed && clients_as_told && wait_for 60 as_installed && kubectl annotate namespace quartermaster --overwrite "$mark=$(images_made_of)" && is_kept=1
+	operator_as_installed && clients_as_told && wait_for 60 as_installed && kubectl annotate namespace quartermaster --overwrite "$mark=$(cat "$archives/made-of")" && is_kept=1
 } > /dev/null 2>&1
 fresh() { ! kubectl get namespace quartermaster > /dev/null 2>&1 || remove; }
 
@@ -117,10 +117,10 @@ pod() { q get pod -l "quartermaster.storage/role=$1,quartermaster.storage/node=s
 pids() { lab exec "$1" pgrep -x "$2"; }
 # the GlusterFS clients of volumes' mounts on node N
 client_pids() { lab exec "$1" pgrep -f '^[^ ]*glusterfs .*--volfile-id=/?glusterfs-1'; }
-# operator_args FROM TO: one of its arguments becomes another, or is added where FROM is empty
+# operator_args {FROM TO}…: one of its arguments becomes another, or is added where FROM is empty
 operator_args() {
-	operator_command "$(q get deployment quartermaster-glusterfs -o json | jq -c --arg from "$1" --arg to "$2" '.spec.template.spec.containers[0].command |
-		if $from == "" then . + [$to] else map(if startswith($from) then $to else . end) end')"
+	operator_command "$(q get deployment quartermaster-glusterfs -o json | jq -c 'reduce ($ARGS.positional | range(0; length; 2) as $i | {from: .[$i], to: .[$i + 1]}) as $a
+		(.spec.template.spec.containers[0].command; if $a.from == "" then . + [$a.to] else map(if startswith($a.from) then $a.to else . end) end)' --args -- "$@")"
 }
 operator_command() {
 	q patch deployment quartermaster-glusterfs -p "{\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"operator\",\"command\":$1}]}}}}" &&
