@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Applications on volumes: the CSI driver on a real cluster, its client in a container of its own, and
 # what happens to either under I/O. Prints TAP. QM_LONG=1: the node service is killed 50 times.
-# timeout: 600
+# timeout: 1200
 . "$(dirname "$0")/lib.sh"
 . tests/cluster/store.sh
 
@@ -68,7 +68,9 @@ stateful() {
 		    metadata: {labels: {app: db}}
 		    spec:
 		      terminationGracePeriodSeconds: 1
-		      affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: db}}}]}}
+		      affinity:
+		        podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: db}}}]}
+		        nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 100, preference: {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [node1]}]}}]}
 		      containers:
 		      - name: c
 		        image: localhost/lab:1
@@ -91,24 +93,28 @@ check "a pod that comes back finds its own" again
 
 rows() { k exec "$1" -- wc -l /data/rows | cut -d ' ' -f 1; }
 more_rows() { [ "$(rows "$1")" -gt "$2" ]; }
-power_cut() { rows_before=$(rows db-0) && kubectl cordon "node$lost" && lab stop "$lost" && k delete pod db-0 --force --grace-period=0; }
-elsewhere() { [ "$(k get pod db-0 -o jsonpath='{.spec.nodeName}')" != "node$lost" ] && lives db-0 3 && more_rows db-0 "$rows_before"; }
+lives_of() { k exec "$1" -- wc -l /data/lives | cut -d ' ' -f 1; }
+power_cut() { rows_before=$(rows "$lost") && lives_before=$(lives_of "$lost") && kubectl cordon node1 && lab stop 1 && k delete pod "$lost" --force --grace-period=0; }
+elsewhere() { [ "$(k get pod "$lost" -o jsonpath='{.spec.nodeName}')" != node1 ] && lives "$lost" $((lives_before + 1)) && more_rows "$lost" "$rows_before"; }
 # it stops at the first error, and would be started again
-unharmed() { local n; n=$(rows db-1) && wait_for 60 more_rows db-1 "$n" && [ "$(k get pod db-1 -o jsonpath='{.status.phase}{.status.containerStatuses[0].restartCount}')" = Running0 ]; }
+unharmed() { local n; n=$(rows "$1") && wait_for 60 more_rows "$1" "$n" && [ "$(k get pod "$1" -o jsonpath='{.status.phase}{.status.containerStatuses[0].restartCount}')" = Running0 ]; }
 left() {
-	lab exec "$1" sh -c 'grep -e " /var/lib/[^ ]* .* fuse.glusterfs " -e csi.quartermaster /proc/self/mountinfo
-		ls -d /var/lib/kubelet/pods/'"$2"' /var/lib/kubelet/plugins/kubernetes.io/csi/csi.quartermaster.storage/* /var/lib/quartermaster/hostvol/attachments/* /var/lib/quartermaster/hostvol/mnt/* 2> /dev/null'
+	lab exec 1 sh -c 'grep -e " /var/lib/[^ ]* .* fuse.glusterfs " -e csi.quartermaster /proc/self/mountinfo
+		ls -d /var/lib/kubelet/pods/'"$lost_uid"' /var/lib/kubelet/plugins/kubernetes.io/csi/csi.quartermaster.storage/* /var/lib/quartermaster/hostvol/attachments/* /var/lib/quartermaster/hostvol/mnt/* 2> /dev/null'
 }
-nothing_left() { local found; found=$(left "$@"); [ -z "$found" ] || { echo "$found"; return 1; }; }
-lost=$(k get pod db-0 -o jsonpath='{.spec.nodeName}' | tr -d -c 0-9)
-lost_pod=$(k get pod db-0 -o jsonpath='{.metadata.uid}')
-check "a pod has something of ours on its machine" eval '[ -n "$(left "$lost" "$lost_pod")" ]'
+nothing_left() { local found; found=$(left); [ -z "$found" ] || { echo "$found"; return 1; }; }
+# Node 1 is also the one that its client would ask first for the volume.
+asked_first() { [ -n "$lost" ] && kubectl get pv "$(k get pvc "data-$lost" -o jsonpath='{.spec.volumeName}')" -o jsonpath='{.spec.csi.volumeAttributes.export}' | grep "^$(address 1):/"; }
+lost=$(k get pod -l app=db --field-selector spec.nodeName=node1 -o jsonpath='{.items[0].metadata.name}')
+lost_uid=$(k get pod "$lost" -o jsonpath='{.metadata.uid}')
+check "one of the pods is on the machine that has the volume's first copy" asked_first
+check "a pod has something of ours on its machine" eval '[ -n "$(left)" ]'
 check "the machine of a pod that writes loses its power, and the pod is given up" power_cut
 check "it goes on elsewhere, with what it wrote" wait_for 90 elsewhere
-check "the other one has seen no error" unharmed
-check "the machine comes back" lab node "$lost"
-check "and takes pods again" kubectl uncordon "node$lost"
-check "what the lost pod had there goes" wait_for 90 nothing_left "$lost" "$lost_pod"
+check "the other one has seen no error" unharmed "db-$((1 - ${lost#db-}))"
+check "the machine comes back" lab node 1
+check "and takes pods again" kubectl uncordon node1
+check "what the lost pod had there goes" wait_for 90 nothing_left
 check "all copies are whole" wait_for 120 whole
 check "the driver is there again" wait_for 60 everywhere
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What an application can ask for, on a real cluster: files with a file system of their own, block devices,
 # growing while it writes, snapshots, clones, ephemeral volumes; one writer for what bears only one. Prints TAP.
-# timeout: 600
+# timeout: 900
 . "$(dirname "$0")/lib.sh"
 . tests/cluster/store.sh
 

@@ -169,6 +169,5 @@ check "all is as it was" as_installed_again
 story "6: As a tire-kicker I want to run network storage examples with no additional configuration." examples
 story "6: As a tire-kicker I want to run network storage examples with no manual VCS configuration" restored
 check "nor on a machine without Kubernetes" own_machine
-own_cleanup > /dev/null 2>&1
 keep
 plan

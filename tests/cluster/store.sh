@@ -93,6 +93,7 @@ kept() { [ "$(kubectl get namespace quartermaster -o json 2> /dev/null | jq -r -
 keep() {
 	local ns
 	[ "$tap_failed" = 0 ] || return
+	! declare -F own_cleanup || { own_cleanup; unset -f own_cleanup; }
 	for ns in "${others[@]}"; do remove_deployment "$ns"; done
 	q delete pvc --all --timeout=60s && q delete pod -l '!quartermaster.storage/role' --grace-period=1 --timeout=60s
 	operator_as_installed && clients_as_told && wait_for 60 as_installed && kubectl annotate namespace quartermaster --overwrite "$mark=$(cat "$archives/made-of")" && is_kept=1
