@@ -95,8 +95,7 @@ int mount_prepare_as(const struct call *c, struct attachment *a, const char *sou
 
 enum mount_found { MOUNT_ABSENT, MOUNT_OURS, MOUNT_FOREIGN };
 
-/* "host:/export/" and "host:/export" are one; a whole GlusterFS volume is shown with or without its slash. */
-static bool same_source(const char *a, const char *b)
+bool mount_same_source(const char *a, const char *b)
 {
 	size_t a_len = strlen(a), b_len = strlen(b);
 
@@ -113,7 +112,7 @@ static bool is_ours(const struct attachment *a, const struct mount_entry *e)
 
 	if (!streq(e->root, "/") ||
 	    !(type->is_source ? type->is_source(a, e->source)
-			      : same_source(e->source, attachment_detail(a, "source"))))
+			      : mount_same_source(e->source, attachment_detail(a, "source"))))
 		return false;
 	for (const char *const *t = a->driver->mount->fs_types; *t; t++)
 		if (streq(*t, e->fs_type))

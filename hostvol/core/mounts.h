@@ -53,6 +53,8 @@ int mount_prepare_as(const struct call *c, struct attachment *a, const char *sou
 int mount_connect(const struct call *c, struct attachment *a, struct error *err);
 int mount_disconnect(const struct call *c, struct attachment *a, bool force, struct error *err);
 int mount_verify(const struct call *c, struct attachment *a, struct error *err);
+/* "host:/export/" and "host:/export" are one; a whole GlusterFS volume is shown with or without its slash. */
+bool mount_same_source(const char *a, const char *b);
 
 /* Which of several clients serves or is to serve it: for struct host_command. */
 const char *mount_client(const struct attachment *a);

@@ -16,6 +16,8 @@
 #include <errno.h>
 
 #define END_MS 5000 /* for a client to write out and end after its mount is gone */
+#define ANSWER_MS 2000 /* for a server to accept a connection */
+#define SERVER_PORT 24007
 
 static int check_gluster_export(const char *value, struct error *err)
 {
@@ -106,6 +108,59 @@ static int mount_failed(struct attachment *a, const struct host_result *result, 
 			 result->status, log);
 }
 
+/*
+ * Of a machine that lost its power the client waits most of a minute for an answer, so one that
+ * answers is asked first. A name is asked for by the client only.
+ */
+static void answering_first(const struct call *c, struct gluster_args *args)
+{
+	char **first = NULL;
+	size_t servers = 0;
+
+	for (size_t i = 0; i < args->count; i++)
+		servers += gluster_server(args->items[i]) != NULL;
+	for (size_t i = 0; i < args->count && servers > 1; i++) {
+		const char *server = gluster_server(args->items[i]);
+		int r;
+
+		if (!server)
+			continue;
+		if (!first)
+			first = &args->items[i];
+		r = c->host->exchange(c->host, server, SERVER_PORT, "", 0, NULL, 0, ANSWER_MS);
+		if (r == 0) {
+			char *other = *first;
+
+			*first = args->items[i];
+			args->items[i] = other;
+		}
+		if (r == 0 || r == -EADDRNOTAVAIL)
+			return;
+	}
+}
+
+/* The mount table names the server that was asked first. */
+static bool gluster_is_source(const struct attachment *a, const char *source)
+{
+	cleanup_with(gluster_args_done) struct gluster_args args = { 0 };
+	const char *ours = attachment_detail(a, "source"), *volume = strstr(ours, ":/"),
+		   *theirs = strstr(source, ":/");
+	size_t len = theirs ? (size_t)(theirs - source) : 0;
+
+	if (mount_same_source(source, ours))
+		return true;
+	if (!theirs || !volume || !mount_same_source(theirs, volume) ||
+	    gluster_args_build(&args, ours, attachment_detail(a, "options"), "", "", NULL) < 0)
+		return false;
+	for (size_t i = 0; i < args.count; i++) {
+		const char *server = gluster_server(args.items[i]);
+
+		if (server && strlen(server) == len && strncmp(server, source, len) == 0)
+			return true;
+	}
+	return false;
+}
+
 static int gluster_mount(const struct call *c, struct attachment *a, struct error *err)
 {
 	cleanup_with(gluster_args_done) struct gluster_args args = { 0 };
@@ -124,8 +179,12 @@ static int gluster_mount(const struct call *c, struct attachment *a, struct erro
 		return error_errno(err, -r, "cannot make %s", dir);
 	r = gluster_args_build(&args, source, attachment_detail(a, "options"), log,
 			       attachment_detail(a, "mountPoint"), err);
-	if (r >= 0)
-		r = call_left(c, 0, err);
+	if (r < 0)
+		return r;
+	if (!option_is_set(attachment_detail(a, "options"), "server-port") &&
+	    !option_is_set(attachment_detail(a, "options"), "volfile-server-port"))
+		answering_first(c, &args);
+	r = call_left(c, 0, err);
 	if (r < 0)
 		return r;
 	r = c->host->run(c->host,
@@ -162,6 +221,7 @@ static void gluster_end_helper(const struct call *c, struct attachment *a, bool 
 
 static const struct mount_type mount_type = {
 	.fs_types = (const char *const[]){ "fuse.glusterfs", NULL },
+	.is_source = gluster_is_source,
 	.mount = gluster_mount,
 	.end_helper = gluster_end_helper,
 	.client = GLUSTER_PROGRAM,

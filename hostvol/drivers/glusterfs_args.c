@@ -141,6 +141,15 @@ static int add_format(struct gluster_args *args, struct error *err, const char *
 	return r < 0 ? r : add(args, text, err);
 }
 
+#define SERVER_WORD "--volfile-server="
+
+const char *gluster_server(const char *word)
+{
+	size_t len = strlen(SERVER_WORD);
+
+	return strncmp(word, SERVER_WORD, len) == 0 ? word + len : NULL;
+}
+
 /* Servers separated by one of separators; an IPv6 address stands in brackets. */
 static int add_servers(struct gluster_args *args, const char *list, int len, char separator,
 		       struct error *err)
@@ -156,7 +165,7 @@ static int add_servers(struct gluster_args *args, const char *list, int len, cha
 			stop = end;
 		p += bracket;
 		if (stop > p) {
-			r = add_format(args, err, "--volfile-server=", p, (int)(stop - p));
+			r = add_format(args, err, SERVER_WORD, p, (int)(stop - p));
 			if (r < 0)
 				return r;
 		}

@@ -17,4 +17,6 @@ struct gluster_args {
 int gluster_check_options(const char *options, struct error *err);
 int gluster_args_build(struct gluster_args *args, const char *source, const char *options,
 		       const char *log, const char *mount_point, struct error *err);
+/* The server that this word of the command line names, or NULL. */
+const char *gluster_server(const char *word);
 void gluster_args_done(struct gluster_args *args);

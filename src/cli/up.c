@@ -276,7 +276,9 @@ static int declare(struct up *up, struct error *err)
 
 static int demo_volume(struct up *up, struct error *err)
 {
-	const char *argv[] = { "mount", "-n", up->config.ns, "demo", demo_mount_dir(), NULL };
+	cleanup_free char *config = state_path("admin.kubeconfig"); /* whatever $KUBECONFIG names */
+	const char *argv[] = { "mount",	      "--kubeconfig", config,		"-n",
+			       up->config.ns, "demo",	      demo_mount_dir(), NULL };
 	int r;
 
 	progress_begin(&up->step, stdout, "claim demo, 100Mi");
@@ -284,7 +286,7 @@ static int demo_volume(struct up *up, struct error *err)
 	if (r < 0)
 		return r;
 	progress_end(&up->step, true, "claim demo, 100Mi: Bound");
-	return verb_run(verb_find("mount"), 5, (char **)argv) == QM_OK
+	return verb_run(verb_find("mount"), ARRAY_SIZE(argv) - 1, (char **)argv) == QM_OK
 		       ? 0
 		       : error_set(err, EIO, "the claim demo could not be mounted");
 }
@@ -373,6 +375,10 @@ static void say_next(void)
 	       "  quartermaster down                       stop it; the data stays, "
 	       "\"quartermaster up\" goes on\n",
 	       config);
+	if (getenv("KUBECONFIG"))
+		printf("KUBECONFIG is set, and names another API: unset it first, or use "
+		       "--kubeconfig %s\n",
+		       config);
 }
 
 /* ---- options ------------------------------------------------------------------------------- */

@@ -62,13 +62,22 @@ const char *record_sub(const json_t *record)
 	return name ? name : "";
 }
 
+/* GlusterFS shows the server that was asked first, which may be any of a volume's. */
+static bool is_source(const struct mount_entry *e, const char *source)
+{
+	const char *volume = strstr(e->source, ":/"), *ours = strstr(source, ":/");
+
+	return streq(e->source, source) ||
+	       (streq(e->fs_type, "fuse.glusterfs") && volume && ours && streq(volume, ours));
+}
+
 bool record_is_mount(const json_t *record, const struct mount_entry *e)
 {
 	cleanup_free char *root = xasprintf("/%s", record_sub(record));
 	const char *source = jstr(record, "detail", "source"), *path = jstr(record, "path");
 
 	if (source)
-		return streq(e->source, source) && streq(e->root, root);
+		return is_source(e, source) && streq(e->root, root);
 	/* a local directory: its file system's own root is above or below ours */
 	return !path || str_has_suffix(path, e->root) || str_has_suffix(e->root, path) ||
 	       streq(e->root, "/");

@@ -3,15 +3,21 @@
 # The images that deploy/images/build makes, in pods of the real cluster. Prints TAP.
 # timeout: 420
 . "$(dirname "$0")/lib.sh"
-version=$(sed -n "s/^ *version: '\(.*\)',$/\1/p" meson.build | head -n 1)
-out=$(mktemp -d)
-cleanup() { rm -rf "$out"; }
+. tests/cluster/store.sh
+cleanup() {
+	local n
+	rm -rf "$work"
+	kubectl -n images delete daemonset storage --cascade=foreground --timeout=60s > /dev/null 2>&1 # before what it writes to
+	for n in 1 2 3; do lab exec "$n" rm -rf /var/lib/images-test; done
+}
 
-archive() { echo "$out/quartermaster-$1.tar"; }
+archive() { echo "$archives/quartermaster-$1.tar"; }
 reference() { echo "localhost/quartermaster-$1:$version"; }
 smaller() { [ "$(stat -c %s "$(archive "$1")")" -lt $(($2 * 1048576)) ]; }
 same_again() {
-	sha256sum "$out"/*.tar > "$out/sums" && deploy/images/build --output "$out" && sha256sum -c "$out/sums"
+	local name
+	deploy/images/build --output "$work" || return
+	for name in operator glusterfs; do cmp "$work/quartermaster-$name.tar" "$(archive "$name")" || return; done
 }
 
 # Every package that is inside has its licence there.
@@ -20,45 +26,54 @@ licences() {
 	tar=$(archive "$1")
 	for layer in $(tar -xOf "$tar" ./manifest.json | jq -r '.[0].Layers[]'); do
 		tar -xOf "$tar" "./$layer" | tar -tz
-	done > "$out/list"
-	papers=$(sed -n 's,^./var/lib/dpkg/status.d/\(..*\),./usr/share/doc/\1/copyright,p' "$out/list")
-	[ -n "$papers" ] && ! grep -vxFf "$out/list" <<< "$papers" && grep -qx ./usr/share/doc/quartermaster/copyright "$out/list"
+	done > "$work/list"
+	papers=$(sed -n 's,^./var/lib/dpkg/status.d/\(..*\),./usr/share/doc/\1/copyright,p' "$work/list")
+	[ -n "$papers" ] && ! grep -vxFf "$work/list" <<< "$papers" && grep -qx ./usr/share/doc/quartermaster/copyright "$work/list"
 }
 
-# run NAME IMAGE COMMAND…: in a pod with a read-only root and no rights; prints what it said
-run() {
+# start NAME IMAGE COMMAND…: in a pod with a read-only root and no rights
+start() {
 	local name=$1 image
 	image=$(reference "$2")
 	shift 2
 	jq -n --arg name "$name" --arg image "$image" '{apiVersion: "v1", kind: "Pod", metadata: {name: $name}, spec: {
 		restartPolicy: "Never", containers: [{name: "c", image: $image, command: $ARGS.positional, securityContext: {
 			readOnlyRootFilesystem: true, allowPrivilegeEscalation: false, runAsNonRoot: true, runAsUser: 65532,
-			capabilities: {drop: ["ALL"]}}}]}}' --args -- "$@" | k apply -f -
-	k wait "pod/$name" --for=jsonpath='{.status.phase}'=Succeeded --timeout=60s
-	k logs "$name"
+			capabilities: {drop: ["ALL"]}}}]}}' --args -- "$@"
 }
-says() { local wanted=$1; shift; run "$@" > "$out/said" 2>&1; cat "$out/said"; grep -q "$wanted" "$out/said"; }
+says() {
+	k wait "pod/$1" --for=jsonpath='{.status.phase}'=Succeeded --timeout=60s
+	k logs "$1" | tee "$work/said"
+	grep -q "$2" "$work/said"
+}
 
-check "both are built" deploy/images/build --output "$out"
+check "both are built, and imported on all nodes" images
 check "the operator's is below 40 MiB" smaller operator 40
 check "that of GlusterFS is below 150 MiB" smaller glusterfs 150
 check "the same comes out again" same_again
-for image in operator glusterfs; do
-	check "$image: licences of all packages" licences "$image"
-	check "$image: imported on all nodes" lab image "$(reference "$image")" "$(archive "$image")"
-done
+for name in operator glusterfs; do check "$name: licences of all packages" licences "$name"; done
 
+check "no other store is there" fresh
 namespace images
-for image in operator glusterfs; do
-	check "$image: quartermaster runs" says "quartermaster $version" "$image-version" "$image" quartermaster version
-done
-check "operator: qm-gluster runs" says "qm-gluster $version" worker operator qm-gluster --version
-check "operator: qm-client runs" says '^Usage: qm-client' client operator qm-client --help
-check "operator: mkfs.ext4 runs" says '^mke2fs' mkfs-ext4 operator mkfs.ext4 -V
-check "operator: mkfs.xfs runs" says '^mkfs.xfs version' mkfs-xfs operator mkfs.xfs -V
-check "glusterfs: glusterd runs" says '^glusterfs [0-9]' glusterd glusterfs glusterd --version
-check "glusterfs: gluster runs" says '^glusterfs [0-9]' gluster glusterfs gluster --version
-check "glusterfs: mkfs.xfs runs" says '^mkfs.xfs version' mkfs glusterfs mkfs.xfs -V
+programs() {
+	{ for name in operator glusterfs; do start "$name" "$name" quartermaster version; done
+		start worker operator qm-gluster --version
+		start client operator qm-client --help
+		start mkfs-ext4 operator mkfs.ext4 -V
+		start mkfs-xfs operator mkfs.xfs -V
+		start glusterd glusterfs glusterd --version
+		start gluster glusterfs gluster --version
+		start mkfs glusterfs mkfs.xfs -V; } | k apply -f -
+}
+check "pods run their programs" programs
+for name in operator glusterfs; do check "$name: quartermaster runs" says "$name" "quartermaster $version"; done
+check "operator: qm-gluster runs" says worker "qm-gluster $version"
+check "operator: qm-client runs" says client '^Usage: qm-client'
+check "operator: mkfs.ext4 runs" says mkfs-ext4 '^mke2fs'
+check "operator: mkfs.xfs runs" says mkfs-xfs '^mkfs.xfs version'
+check "glusterfs: glusterd runs" says glusterd '^glusterfs [0-9]'
+check "glusterfs: gluster runs" says gluster '^glusterfs [0-9]'
+check "glusterfs: mkfs.xfs runs" says mkfs '^mkfs.xfs version'
 
 # ---- a store of it: glusterd in a pod on each node, as storage pods run it
 
@@ -98,7 +113,6 @@ storage_pods() {
 }
 
 pod_on() { k get pod -l app=storage -o jsonpath="{.items[?(@.spec.nodeName==\"node$1\")].metadata.name}"; }
-address() { kubectl get node "node$1" -o jsonpath='{.status.addresses[?(@.type=="InternalIP")].address}'; }
 gluster() { k exec "$(pod_on 1)" -- gluster --mode=script "$@"; }
 connected() { [ "$(gluster pool list | grep -c Connected)" = 3 ]; }
 pool() {

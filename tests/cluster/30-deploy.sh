@@ -34,6 +34,7 @@ labelled() {
 
 check "the file is what kustomize gives" manifest_is_current
 check "images are built and imported" images
+check "nothing is there" fresh
 check "kubectl create -f" kubectl create -f deploy/quartermaster-glusterfs.yaml
 check "its kinds are registered" registered
 check "OFFLINE while there are no nodes, in the seed's columns" wait_for 60 columns OFFLINE 0/0

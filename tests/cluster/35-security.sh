@@ -165,4 +165,6 @@ check "with pools, TLS is not changed" operator_args '' --tls=off
 check "the deployment says so" wait_for 90 refused
 check "and serves on" online
 check "with all copies" wait_for 120 whole # the last pod to roll with the new certificate may still be healing
+q delete secret forged > /dev/null
+keep
 plan

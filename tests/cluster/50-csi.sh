@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Applications on volumes: the CSI driver on a real cluster, its client in a container of its own, and
 # what happens to either under I/O. Prints TAP. QM_LONG=1: the node service is killed 50 times.
-# timeout: 600
+# timeout: 1200
 . "$(dirname "$0")/lib.sh"
 . tests/cluster/store.sh
 
@@ -70,10 +70,13 @@ stateful() {
 		    metadata: {labels: {app: db}}
 		    spec:
 		      terminationGracePeriodSeconds: 1
+		      affinity:
+		        podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: db}}}]}
+		        nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 100, preference: {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [node1]}]}}]}
 		      containers:
 		      - name: c
 		        image: localhost/lab:1
-		        command: [sh, -c, 'echo "\$HOSTNAME" >> /data/lives && sync && sleep 100000']
+		        command: [sh, -c, 'echo "\$HOSTNAME" >> /data/lives; while echo x >> /data/rows; do dd if=/data/rows of=/data/copy bs=65536 conv=fsync 2> /dev/null || exit 1; done']
 		        volumeMounts: [{name: data, mountPath: /data}]
 		  volumeClaimTemplates:
 		  - metadata: {name: data}
@@ -87,6 +90,35 @@ again() { k delete pod db-0 --timeout=60s && wait_for 90 lives db-0 2; }
 check "a StatefulSet writes" stateful
 check "each pod has a volume of its own" eval 'lives db-0 1 && lives db-1 1'
 check "a pod that comes back finds its own" again
+
+# ---- a machine that loses its power under I/O, and comes back
+
+rows() { k exec "$1" -- wc -l /data/rows | cut -d ' ' -f 1; }
+more_rows() { [ "$(rows "$1")" -gt "$2" ]; }
+lives_of() { k exec "$1" -- wc -l /data/lives | cut -d ' ' -f 1; }
+power_cut() { rows_before=$(rows "$lost") && lives_before=$(lives_of "$lost") && kubectl cordon node1 && lab stop 1 && k delete pod "$lost" --force --grace-period=0; }
+elsewhere() { [ "$(k get pod "$lost" -o jsonpath='{.spec.nodeName}')" != node1 ] && lives "$lost" $((lives_before + 1)) && more_rows "$lost" "$rows_before"; }
+# it stops at the first error, and would be started again
+unharmed() { local n; n=$(rows "$1") && wait_for 60 more_rows "$1" "$n" && [ "$(k get pod "$1" -o jsonpath='{.status.phase}{.status.containerStatuses[0].restartCount}')" = Running0 ]; }
+left() {
+	lab exec 1 sh -c 'grep -e " /var/lib/[^ ]* .* fuse.glusterfs " -e csi.quartermaster /proc/self/mountinfo
+		ls -d /var/lib/kubelet/pods/'"$lost_uid"' /var/lib/kubelet/plugins/kubernetes.io/csi/csi.quartermaster.storage/* /var/lib/quartermaster/hostvol/attachments/* /var/lib/quartermaster/hostvol/mnt/* 2> /dev/null'
+}
+nothing_left() { local found; found=$(left); [ -z "$found" ] || { echo "$found"; return 1; }; }
+# Node 1 is also the one that its client would ask first for the volume.
+asked_first() { [ -n "$lost" ] && kubectl get pv "$(k get pvc "data-$lost" -o jsonpath='{.spec.volumeName}')" -o jsonpath='{.spec.csi.volumeAttributes.export}' | grep "^$(address 1):/"; }
+lost=$(k get pod -l app=db --field-selector spec.nodeName=node1 -o jsonpath='{.items[0].metadata.name}')
+lost_uid=$(k get pod "$lost" -o jsonpath='{.metadata.uid}')
+check "one of the pods is on the machine that has the volume's first copy" asked_first
+check "a pod has something of ours on its machine" eval '[ -n "$(left)" ]'
+check "the machine of a pod that writes loses its power, and the pod is given up" power_cut
+check "it goes on elsewhere, with what it wrote" wait_for 90 elsewhere
+check "the other one has seen no error" unharmed "db-$((1 - ${lost#db-}))"
+check "the machine comes back" lab node 1
+check "and takes pods again" kubectl uncordon node1
+check "what the lost pod had there goes" wait_for 90 nothing_left
+check "all copies are whole" wait_for 120 whole
+check "the driver is there again" wait_for 60 everywhere
 
 shared() {
 	own_claim shared && k apply -f - <<-END
@@ -173,7 +205,7 @@ sockets=/run/quartermaster/clients/glusterfs/$(client_set | sed 's/.*-//')
 away() { lab exec 3 mv "$sockets/client.sock" "$sockets/away"; }
 back() { lab exec 3 mv "$sockets/away" "$sockets/client.sock"; }
 told() { k get events -o json | jq -r '.items[] | select(.involvedObject.name == "late") | .message' | grep 'the glusterfs client on this node does not run (yet); see: kubectl get pods'; }
-no_mounts() { ! lab exec "$1" grep fuse.glusterfs /proc/self/mountinfo; }
+no_mounts() { ! lab exec "$1" grep ' /var/lib/[^ ]* .* fuse.glusterfs ' /proc/self/mountinfo; } # elsewhere they are this machine's
 web_gone() { k delete deployment web --timeout=60s && k delete statefulset db --timeout=60s && wait_for 60 no_mounts 3; }
 check "with the last pod the mount goes" web_gone
 check "a machine's client does not answer" away
@@ -200,7 +232,7 @@ nothing() {
 	local n
 	for n in 1 2 3; do
 		no_mounts $n && [ -z "$(lab exec $n ls /var/lib/quartermaster/hostvol/attachments /var/lib/quartermaster/hostvol/mnt | grep -v :)" ] &&
-			! lab exec $n pgrep -x glusterfs -f -- --volfile-id=/?glusterfs-1 || return
+			! client_pids $n || return
 	done
 }
 check "all pods go" k delete pod --all --timeout=60s
@@ -223,4 +255,5 @@ check "those that run stay as they are" pods_keep
 check "the host's own client, by choice" operator_args --glusterfs_mount_container= --glusterfs-mount-container=host
 check "then there is no container" wait_for 90 no_client
 check "and the node service looks for none" no_directory
+keep
 plan

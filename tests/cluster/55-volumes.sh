@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What an application can ask for, on a real cluster: files with a file system of their own, block devices,
 # growing while it writes, snapshots, clones, ephemeral volumes; one writer for what bears only one. Prints TAP.
-# timeout: 600
+# timeout: 900
 . "$(dirname "$0")/lib.sh"
 . tests/cluster/store.sh
 
@@ -174,8 +174,8 @@ goes ud uf > /dev/null
 
 cut_off() { lab exec 1 nft "add table inet cut; add chain inet cut in { type filter hook input priority -300; policy drop; };
 	add chain inet cut out { type filter hook output priority -300; policy drop; }; add rule inet cut in iif lo accept; add rule inet cut out oif lo accept"; }
-loop='echo $$ > /data/pid; while dd if=/dev/zero of=/data/block bs=65536 count=4 conv=fsync 2> /dev/null; do date +%s > /data/last && sync; done; touch /tmp/ended; sleep 100000'
-old_ended() { lab exec 1 sh -c 'for p in $(pgrep -f "touch /tmp/ended"); do [ -e /proc/$p/root/tmp/ended ] && exit 0; done; exit 1'; }
+loop='echo $$ > /data/pid; while dd if=/dev/zero of=/data/block bs=65536 count=4 conv=fsync 2> /dev/null; do date +%s > /data/last && sync; done; touch /tmp/ended.'$$'; sleep 100000; true' # true: so that the shell stays
+old_ended() { lab exec 1 sh -c 'for p in $(pgrep -f "touch /tmp/[e]nded.'$$'"); do [ -e /proc/$p/root/tmp/ended.'$$' ] && exit 0; done; exit 1'; }
 file_of() { # a pod on node3 has the pool mounted: the volume's file is in it
 	local name
 	name=$(kubectl get pv "$(k get pvc fenced -o jsonpath='{.spec.volumeName}')" -o jsonpath='{.spec.csi.volumeAttributes.name}') &&
@@ -240,4 +240,5 @@ check "the pods go" k delete pod --all --timeout=90s
 check "no device is left" wait_for 30 no_devices
 check "the claims and snapshots go" k delete volumesnapshot,pvc --all --timeout=90s
 check "and the volumes with them" wait_for 90 no_volumes
+keep
 plan

@@ -43,7 +43,7 @@ claim() {
 }
 writable() { echo "$RANDOM" > "$mnt/file" && cat "$mnt/file"; }
 
-check "up --demo" quartermaster up --demo
+check "up --demo, whatever KUBECONFIG names" env KUBECONFIG="$QM_STATE_DIR/none" quartermaster up --demo
 check "the demonstration's claim is mounted" mountpoint -q "$QM_RUN_DIR/mnt/demo"
 check "the store is ONLINE" is storagestatus glusterfs .spec.status ONLINE
 check "ONLINE stands in a column" bash -c 'quartermaster get storagestatus | grep -q ONLINE'

@@ -347,7 +347,11 @@ static int fake_exchange(const struct hostvol_host *host, const char *address, u
 			 const void *request, size_t request_len, void *reply, size_t reply_len,
 			 int timeout_ms)
 {
-	STEP(host, -ETIMEDOUT, answer_disco(fake_of(host), request, reply));
+	struct fake *f = fake_of(host);
+
+	if (reply_len == 0)
+		STEP(host, -ETIMEDOUT, streq(address, f->silent) ? -ETIMEDOUT : 0);
+	STEP(host, -ETIMEDOUT, answer_disco(f, request, reply));
 }
 
 static bool fake_has_address(const struct hostvol_host *host, const char *address)

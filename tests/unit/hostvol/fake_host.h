@@ -43,6 +43,7 @@ struct fake {
 	int (*vendor_run)(struct fake *f, const struct host_command *command,
 			  struct host_result *ret);
 	int64_t slept_ms; /* with vendor_run: what was slept, in no time */
+	const char *silent; /* an address of which nothing answers */
 	bool unreachable, refuses; /* the storage system: does not answer; says no */
 	char seen[4000]; /* what was on a command line or in an environment */
 };

@@ -376,6 +376,27 @@ static void test_unsupported(void **state)
 	fails_with(rig, "{", EINVAL, "line 1");
 }
 
+/* The machine that the export names has lost its power. */
+static void test_gluster_server_gone(void **state)
+{
+	static const char volume[] =
+		"{\"driverVolumeType\":\"GLUSTERFS\",\"export\":\"192.0.2.9:/v\",\"name\":\"s/"
+		"a\",\"volumeId\":\"a\","
+		"\"options\":\"backup-volfile-servers=192.0.2.10:192.0.2.11\"}";
+	struct rig *rig = *state;
+	cleanup_free char *a = NULL, *again = NULL;
+
+	rig->fake->silent = "192.0.2.9";
+	a = must_connect(rig, volume);
+	assert_string_equal(rig->fake->mounts[0].source, "192.0.2.10:/v");
+	rig->fake->silent = NULL;
+	again = must_connect(rig, volume);
+	assert_string_equal(a, again);
+	assert_int_equal(rig->fake->mounts_made, 1);
+	assert_int_equal(rig_disconnect(rig, "a", "", 0), 0);
+	assert_int_equal(rig->fake->mount_count, 0);
+}
+
 #define RIG_TEST(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
 
 int main(void)
@@ -389,6 +410,7 @@ int main(void)
 		RIG_TEST(test_another_place_is_refused),
 		RIG_TEST(test_nfs_versions),
 		RIG_TEST(test_dead_mount_is_replaced),
+		RIG_TEST(test_gluster_server_gone),
 		RIG_TEST(test_in_use_is_refused),
 		RIG_TEST(test_after_a_reboot),
 		RIG_TEST(test_foreign_mount_is_not_used),

@@ -3,12 +3,10 @@
 # A deployment at work while what it depends on fails: in each case no event is lost, nothing is made
 # twice, and nobody has to help. A witness makes and deletes claims all the time; after each fault
 # every claim must be bound to one volume of its own, with one directory in a pool. Prints TAP.
-# QM_SEED: which moments the kills come at. QM_DEPLOYED=1: the images are there, and the deployment.
+# QM_SEED: which moments the kills come at.
 # timeout: 900
 . "$(dirname "$0")/lib.sh"
-version=$(sed -n "s/^ *version: '\(.*\)',$/\1/p" meson.build | head -n 1)
-out=$(mktemp -d)
-home=quartermaster
+. tests/cluster/store.sh
 RANDOM=$((${QM_SEED:=$(date +%s)} % 32768))
 echo "# QM_SEED=$QM_SEED"
 pki=${KUBECONFIG%/*}
@@ -19,69 +17,32 @@ w=w-$$- # names of its claims begin so
 witness=
 outside=
 
-cleanup() {
+own_cleanup() {
 	local n
 	lab etcd-start 2> /dev/null
 	[[ ! $witness ]] || kill "$witness"
 	[[ ! $outside ]] || kill "$outside"
-	if [[ ! $own_lab ]]; then
-		# claims first, it takes the operator to let go of them; what the operator outside held, nobody does any more
-		for n in $(kubectl -n "${namespaces[0]}" get storagenodes,storagestatus -o name); do
-			kubectl -n "${namespaces[0]}" patch "$n" --type=merge -p '{"metadata": {"finalizers": null}}'
-		done > /dev/null 2>&1
-		kubectl delete namespace "${namespaces[@]}" --timeout=120s > /dev/null 2>&1
-		undeploy > /dev/null 2>&1
-	fi
-	rm -rf "$out"
+	[[ ! $own_lab ]] || return
+	# claims first, it takes the operator to let go of them; what the operator outside held, nobody does any more
+	kubectl -n faults delete pvc --all --timeout=60s
+	for n in $(kubectl -n faults get storagenodes,storagestatus -o name); do
+		kubectl -n faults patch "$n" --type=merge -p '{"metadata": {"finalizers": null}}'
+	done
+	kubectl delete clusterrolebinding faults-outside
 }
 
-q() { kubectl -n $home "$@"; }
 api() { curl -sf --max-time 10 --cacert "$pki/ca.crt" --cert "$pki/admin.crt" --key "$pki/admin.key" "$@"; }
 
 # ---- the deployment
 
-images() {
-	local i
-	[[ ! ${QM_DEPLOYED:-} ]] || return 0
-	deploy/images/build --output "$out" || return
-	for i in operator glusterfs; do
-		lab image "localhost/quartermaster-$i:$version" "$out/quartermaster-$i.tar" || return
-	done
-}
-
-declare_nodes() {
-	local n
-	for n in 1 2 3; do
-		echo "{apiVersion: coreos.com/v1, kind: StorageNode, metadata: {name: fault-$n, namespace: $home},
-			spec: {type: glusterfs, nodeSelector: {kubernetes.io/hostname: node$n},
-			storageNetwork: {ips: [$wire.$n]}, devices: [$(lab disk "$n" 2G)], glusterfs: {zone: $n}}}" |
-			q create -f - || return
-	done
-}
-deploy() {
-	wait_for 60 gone namespace $home && kubectl apply -f deploy/quartermaster-glusterfs.yaml &&
-		wait_for 60 q get crd storagenodes.coreos.com && declare_nodes && wait_for 120 online 1
-}
-undeploy() {
-	local n
-	kubectl -n faults delete pvc --all --timeout=60s
-	q delete storagenodes --all --timeout=120s
-	q delete storagestatus --all --timeout=60s
-	kubectl delete -f deploy/quartermaster-glusterfs.yaml --timeout=120s
-	kubectl delete clusterrolebinding faults-outside
-	for n in 1 2 3; do lab exec "$n" rm -rf /var/lib/quartermaster; done
-}
-
-gone() { ! kubectl get "$@" -o jsonpath='{.metadata.deletionTimestamp}' | grep -q .; }
-
-# online POOLS: the deployment as it should be, with nothing twice
-online() {
+# serving POOLS: the deployment as it should be, with nothing twice
+serving() {
 	q get storagestatus glusterfs -o json | jq -e --argjson pools "$1" \
 		'.spec.status == "ONLINE" and .status.nodesReady >= 3 and .status.pools == $pools' &&
 		q get storagepools -o json | jq -e --argjson pools "$1" '(.items | length) == $pools and
 			([.items[].status | .phase == "Online" and .healPending == 0] | all)' &&
-		q get deployments -o json | jq -e '[.items[].metadata.name | select(startswith("fault-"))] ==
-			["fault-1-agent", "fault-1-storage", "fault-2-agent", "fault-2-storage", "fault-3-agent", "fault-3-storage"]'
+		q get deployments -o json | jq -e '[.items[].metadata.name | select(startswith("storage-node"))] ==
+			[range(1; 4) | "storage-node\(.)-agent", "storage-node\(.)-storage"]'
 }
 
 # ---- the witness
@@ -105,12 +66,12 @@ testify() {
 			api -o /dev/null "$server/readyz" && ! api -o /dev/null "$claims/$w$((n - 2))" && break
 			sleep .2
 		done
-		echo "$n" > "$out/made"
+		echo "$n" > "$work/made"
 		sleep .2
 	done
 }
 begin() {
-	testify "$(cat "$out/made" 2> /dev/null || echo 0)" > /dev/null 2>&1 &
+	testify "$(cat "$work/made" 2> /dev/null || echo 0)" > /dev/null 2>&1 &
 	witness=$!
 }
 end() {
@@ -118,7 +79,7 @@ end() {
 	wait "$witness" 2> /dev/null
 	witness=
 }
-made() { cat "$out/made" 2> /dev/null || echo 0; }
+made() { cat "$work/made" 2> /dev/null || echo 0; }
 # Claims that are made from now on are bound, while more are made. (Those of 3n + 1 are deleted again.)
 goes_on() {
 	local wanted=$(($(made) + ${1:-3}))
@@ -128,24 +89,24 @@ goes_on() {
 is_bound() { [ "$(kubectl -n faults get pvc "$1" -o jsonpath='{.status.phase}')" = Bound ]; }
 
 # Claims, volumes and directories are the same set, on every node.
-directories() { lab exec "$1" find "/var/lib/quartermaster/nodes/$home.fault-$1" -type d -regex '.*/subvol/../../pvc-[^/]*' -printf '%f\n' | sort; }
+directories() { lab exec "$1" find "/var/lib/quartermaster/nodes/quartermaster.storage-node$1" -type d -regex '.*/subvol/../../pvc-[^/]*' -printf '%f\n' | sort; }
 one_each() {
 	local n
-	kubectl -n faults get pvc -o json > "$out/claims" && kubectl get pv -l quartermaster.storage/deployment=glusterfs -o json > "$out/volumes" || return
-	jq -e '[.items[] | select(.metadata.name | startswith("w-")) | .status.phase] | length > 0 and all(. == "Bound")' "$out/claims" || return
-	jq -r '.items[] | select(.metadata.name | startswith("w-")) | "pvc-" + .metadata.uid + " " + .spec.volumeName' "$out/claims" | sort > "$out/wanted"
-	jq -r '.items[] | .metadata.name + " " + .metadata.name + (if .status.phase == "Bound" then "" else " " + .status.phase end)' "$out/volumes" | sort > "$out/there"
-	diff "$out/wanted" "$out/there" || return
-	for n in 1 2 3; do diff <(cut -d ' ' -f 1 "$out/wanted") <(directories "$n") || return; done
-	[ "$(jq -r '.items[].spec.claimRef.uid' "$out/volumes" | sort | uniq -d)" = '' ]
+	kubectl -n faults get pvc -o json > "$work/claims" && kubectl get pv -l quartermaster.storage/deployment=glusterfs -o json > "$work/volumes" || return
+	jq -e '[.items[] | select(.metadata.name | startswith("w-")) | .status.phase] | length > 0 and all(. == "Bound")' "$work/claims" || return
+	jq -r '.items[] | select(.metadata.name | startswith("w-")) | "pvc-" + .metadata.uid + " " + .spec.volumeName' "$work/claims" | sort > "$work/wanted"
+	jq -r '.items[] | .metadata.name + " " + .metadata.name + (if .status.phase == "Bound" then "" else " " + .status.phase end)' "$work/volumes" | sort > "$work/there"
+	diff "$work/wanted" "$work/there" || return
+	for n in 1 2 3; do diff <(cut -d ' ' -f 1 "$work/wanted") <(directories "$n") || return; done
+	[ "$(jq -r '.items[].spec.claimRef.uid' "$work/volumes" | sort | uniq -d)" = '' ]
 }
-settled() { end; wait_for 90 one_each && wait_for 90 online "$1" || evidence; }
+settled() { end; wait_for 90 one_each && wait_for 90 serving "$1" || evidence; }
 # What a failure is to be found from, since the lab is gone when somebody reads of it: the most telling last.
 evidence() {
 	local n
 	for n in 1 2 3; do
-		lab exec "$n" tail -n 3 "/var/lib/quartermaster/nodes/$home.fault-$n/log/glusterd.log" | cut -c -300
-		q logs "deployment/fault-$n-agent" --tail=4
+		lab exec "$n" tail -n 3 "/var/lib/quartermaster/nodes/quartermaster.storage-node$n/log/glusterd.log" | cut -c -300
+		q logs "deployment/storage-node$n-agent" --tail=4
 	done
 	for n in $(operators); do q logs "$n" --tail=4; done
 	q get leases,storagenodes
@@ -162,7 +123,7 @@ operators() { q get pod -l quartermaster.storage/role=operator -o jsonpath='{.it
 # signal_pod POD SIGNAL: its operator's process
 pid_in() { lab exec "$1" bash -c 'for p in $(grep -lzx operator /proc/[0-9]*/cmdline); do
 	! grep -qszx "HOSTNAME=$0" "${p%/*}/environ" || echo "${p//[^0-9]/}"; done' "$2"; }
-signal_pod() { local n; n=$(node_of "$1") && lab exec "$n" bash -c 'date +%s.%N && kill "$@"' - "-$2" "$(pid_in "$n" "$1")" > "$out/when"; }
+signal_pod() { local n; n=$(node_of "$1") && lab exec "$n" bash -c 'date +%s.%N && kill "$@"' - "-$2" "$(pid_in "$n" "$1")" > "$work/when"; }
 another_leads() { local now; now=$(leader); [ -n "$now" ] && [ "$now" != "$1" ]; }
 # Killed, and gone for good: a pod in its place starts at once, where a container would wait ever longer.
 kill_leader() {
@@ -173,13 +134,12 @@ kill_leader() {
 seconds_to_take_over() {
 	local taken
 	taken=$(q get lease operator-glusterfs -o jsonpath='{.spec.acquireTime}')
-	echo "$(date -d "$taken" +%s.%N) $(cat "$out/when")" | awk '{printf "%.1f", $1 - $2}'
+	echo "$(date -d "$taken" +%s.%N) $(cat "$work/when")" | awk '{printf "%.1f", $1 - $2}'
 }
 
-check "images" images
+check "images are built and imported" images
 namespace faults
-[[ ${QM_DEPLOYED:-} ]] && check "the deployment is there" wait_for 60 online "${QM_DEPLOYED}" ||
-	check "three nodes, one pool" deploy
+check "three nodes, one pool" eval 'install && wait_for 120 serving 1'
 begin
 check "claims are made and bound" goes_on 5
 check "one volume and one directory each" settled 1
@@ -201,7 +161,7 @@ check "no claim is lost, none is bound twice" settled 1
 second_devices() {
 	local n
 	for n in 1 2 3; do
-		q patch storagenode "fault-$n" --type=json -p "[{\"op\": \"add\", \"path\": \"/spec/devices/-\", \"value\": \"$(lab disk "$n" 2G)\"}]" || return
+		q patch storagenode "storage-node$n" --type=json -p "[{\"op\": \"add\", \"path\": \"/spec/devices/-\", \"value\": \"$(lab disk "$n" 2G)\"}]" || return
 	done
 }
 killed_mid_plan() {
@@ -211,13 +171,13 @@ killed_mid_plan() {
 		was=$(leader)
 		sleep "$((RANDOM % 3)).$((RANDOM % 10))"
 		kill_leader && wait_for 60 another_leads "$was" || return
-		echo "$(seconds_to_take_over)" >> "$out/took"
+		echo "$(seconds_to_take_over)" >> "$work/took"
 	done
-	wait_for 120 online 2 || evidence
+	wait_for 120 serving 2 || evidence
 }
 begin
 check "the leading operator is killed twice while it makes a second pool" killed_mid_plan
-echo "# seconds from kill -9 to the next one's lease: $(xargs < "$out/took")"
+echo "# seconds from kill -9 to the next one's lease: $(xargs < "$work/took")"
 check "no claim is lost, none is bound twice, two pools" settled 2
 
 # One that was stopped in its tracks believes that it leads when it goes on.
@@ -236,7 +196,7 @@ check "no effect twice" settled 2
 node_is() { [ "$(kubectl get node "node$1" -o jsonpath='{.status.conditions[?(@.type=="Ready")].status}')" = "$2" ]; }
 kubelet_stops() { lab kubelet-stop 2 && wait_for 90 node_is 2 Unknown && goes_on; }
 kubelet_returns() { lab kubelet-start 2 && wait_for 60 node_is 2 True; }
-bricks_of_2() { q get storagenode fault-2 -o json | jq -e '[.status.agent.bricks[].online] | length == 2 and all'; }
+bricks_of_2() { q get storagenode storage-node2 -o json | jq -e '[.status.agent.bricks[].online] | length == 2 and all'; }
 begin
 check "a node's kubelet is stopped: claims go on" kubelet_stops
 check "its bricks serve on" bricks_of_2
@@ -273,21 +233,21 @@ check "no claim is lost, none is bound twice" settled 2
 # An operator outside the cluster whose token is refused from now on, until its file has another.
 token() {
 	kubectl -n faults create secret generic "$1" > /dev/null 2>&1
-	kubectl -n faults create token outside --bound-object-kind Secret --bound-object-name "$1" > "$out/token.new" && mv "$out/token.new" "$out/token"
+	kubectl -n faults create token outside --bound-object-kind Secret --bound-object-name "$1" > "$work/token.new" && mv "$work/token.new" "$work/token"
 }
 start_outside() {
 	kubectl -n faults create serviceaccount outside
 	kubectl create clusterrolebinding faults-outside --clusterrole=cluster-admin --serviceaccount=faults:outside
 	token token1 || return
-	jq --arg file "$out/token" '.users[0].user = {tokenFile: $file}' "$KUBECONFIG" > "$out/kubeconfig"
-	QM_STATE_DIR=$out QM_RUN_DIR=$out build/src/cli/quartermaster operator --kubeconfig "$out/kubeconfig" --platform=kubernetes --tls=off \
-		--worker "$PWD/build/src/worker/qm-gluster" --namespace=faults --deployment=outside --type=glusterfs --image=none > "$out/outside.log" 2>&1 &
+	jq --arg file "$work/token" '.users[0].user = {tokenFile: $file}' "$KUBECONFIG" > "$work/kubeconfig"
+	QM_STATE_DIR=$work QM_RUN_DIR=$work build/src/cli/quartermaster operator --kubeconfig "$work/kubeconfig" --platform=kubernetes --tls=off \
+		--worker "$PWD/build/src/worker/qm-gluster" --namespace=faults --deployment=outside --type=glusterfs --image=none > "$work/outside.log" 2>&1 &
 	outside=$!
 	wait_for 60 kubectl -n faults get storagestatus outside
 }
 add_outside() { echo "{apiVersion: coreos.com/v1, kind: StorageNode, metadata: {name: $1, namespace: faults}, spec: {type: glusterfs, nodeSelector: {no: where}}}" | kubectl create -f -; }
 judged() { kubectl -n faults get storagenode "$1" -o json | jq -e '.status.conditions[] | select(.type == "MachineFound" and .status == "False")'; }
-refused() { grep -Eiq 'unauthorized|401' "$out/outside.log"; }
+refused() { grep -Eiq 'unauthorized|401' "$work/outside.log"; }
 expires() { kubectl -n faults delete secret token1 && wait_for 60 refused && add_outside late && ! judged late; }
 rotates() { token token2 && wait_for 60 judged late && kill -0 "$outside"; }
 check "an operator with a token in a file" start_outside
@@ -302,7 +262,7 @@ outside=
 
 absurd() {
 	local device
-	device=$(q get storagenode fault-1 -o jsonpath='{.spec.devices[0]}')
+	device=$(q get storagenode storage-node1 -o jsonpath='{.spec.devices[0]}')
 	sed "s,WIRE,$wire,g; s,DEVICE,$device,g; s,NAME,$(printf 'a%.0s' {1..253})," tests/cluster/absurd.yaml
 }
 # told KIND NAMESPACE NAME: by a condition, or by an Event of ours
@@ -315,7 +275,7 @@ told() {
 aside() { absurd | kubectl create -f -; }
 working() {
 	q get storagestatus glusterfs -o json | jq -e '.spec.status == "ONLINE"' &&
-		q get storagenodes -o json | jq -e '[.items[] | select(.metadata.name | startswith("fault-")) | .status.phase] == ["Ready", "Ready", "Ready"]' &&
+		q get storagenodes -o json | jq -e '[.items[] | select(.metadata.name | startswith("storage-node")) | .status.phase] == ["Ready", "Ready", "Ready"]' &&
 		q get storagepools glusterfs-1 glusterfs-2 -o json | jq -e '[.items[] | .status.phase == "Online" and (.spec.bricks | length) == 3 and .metadata.deletionTimestamp == null] == [true, true]'
 }
 put_away() { absurd | kubectl delete -f - --timeout=120s; }
