@@ -4,8 +4,10 @@
 #include "operator/volumes.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -524,6 +526,63 @@ static void any_write_may_fail(void **state)
 	}
 }
 
+/* ---- a name that is used again ----------------------------------------------------------------- */
+
+static struct {
+	struct handle id;
+	pthread_t thread;
+	atomic_bool begun, ended;
+	int rc;
+} again;
+
+/* As an orchestrator does, while the loop that saw the old volume is still about to remove it. */
+static void *remove_and_make(void *userdata)
+{
+	struct fixture *f = userdata;
+	struct volume_request q = { .name = "again", .bytes = GIB, .kind = VOLUME_DIRECTORY };
+
+	atomic_store(&again.begun, true);
+	again.rc = discard_volume(f, &again.id);
+	if (again.rc == 0)
+		again.rc = create(f, &q, NULL);
+	atomic_store(&again.ended, true);
+	return NULL;
+}
+
+/* The loop's removal is slow: the other has all the time that it could need. */
+static void while_removing(struct fixture *f, const char *name)
+{
+	f->on_remove = NULL;
+	assert_int_equal(pthread_create(&again.thread, NULL, remove_and_make, f), 0);
+	while (!atomic_load(&again.begun))
+		usleep(1000);
+	for (int i = 0; i < 300 && !atomic_load(&again.ended); i++)
+		usleep(1000);
+}
+
+static void used_again(void **state)
+{
+	struct fixture *f = fixture_online();
+	struct volume_request q = { .name = "again", .bytes = GIB, .kind = VOLUME_DIRECTORY };
+	cleanup_json json_t *pv = NULL;
+
+	assert_int_equal(create(f, &q, &again.id), 0);
+	settle(f);
+	patch(f, &KIND_PV, again.id.name,
+	      json_pack("{s:{s:s}}", "spec", "persistentVolumeReclaimPolicy", "Delete"));
+	f->on_remove = while_removing;
+	assert_int_equal(VOLUME_CONTROLLER.reconcile(&f->r, again.id.name), 0);
+	assert_null(f->on_remove); /* else nothing was tested */
+	pthread_join(again.thread, NULL);
+	assert_int_equal(again.rc, 0);
+	settle(f);
+	pv = get(f, &KIND_PV, again.id.name);
+	assert_non_null(pv);
+	assert_true(has_volume(f, POOL, again.id.name));
+	assert_int_equal(ledger_promised(f->op.ledger, POOL), GIB);
+	fixture_free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -538,6 +597,7 @@ int main(void)
 		cmocka_unit_test(given_up),
 		cmocka_unit_test(kept_data_stays),
 		cmocka_unit_test(found_while_making),
+		cmocka_unit_test(used_again),
 		cmocka_unit_test(any_write_may_fail),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
