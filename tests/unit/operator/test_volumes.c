@@ -526,6 +526,69 @@ static void any_write_may_fail(void **state)
 	}
 }
 
+/* ---- snapshots are promised -------------------------------------------------------------------- */
+
+static int take(struct fixture *f, const char *name, const struct handle *source,
+		struct handle *ret)
+{
+	struct volumes *v = volumes_of(f);
+	struct snapshot_info s = { 0 };
+	int rc;
+	do
+		rc = v->ops->snapshot(v, name, source, &s, NULL);
+	while (comes_again(f, rc));
+	if (rc == 0 && ret)
+		assert_int_equal(handle_parse(s.id, ret, NULL), 0);
+	snapshot_info_done(&s);
+	operator_volumes_free(v);
+	return rc;
+}
+
+static int give_up_snapshot(struct fixture *f, const struct handle *id)
+{
+	struct volumes *v = volumes_of(f);
+	int rc;
+	do
+		rc = v->ops->snapshot_remove(v, id, NULL);
+	while (comes_again(f, rc));
+	operator_volumes_free(v);
+	return rc;
+}
+
+/* As large as their volume, in the next life too, and given back with them or where none was taken. */
+static void snapshots_are_promised(void **state)
+{
+	struct fixture *f = fixture_online();
+	struct volume_request q = { .name = "v", .bytes = 4 * GIB, .kind = VOLUME_DIRECTORY };
+	struct handle id, missing, snap;
+
+	assert_int_equal(create(f, &q, &id), 0);
+	missing = id;
+	snprintf(missing.name, sizeof(missing.name), "csi-none");
+	assert_int_equal(take(f, "none", &missing, NULL), -ENOENT);
+	assert_int_equal(ledger_promised(f->op.ledger, POOL), 4 * GIB);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(take(f, "one", &id, &snap), 0);
+	assert_int_equal(ledger_promised(f->op.ledger, POOL), 8 * GIB);
+	assert_int_equal(take(f, "two", &id, NULL), -ENOSPC); /* of ten */
+	fixture_restart(f);
+	settle(f);
+	assert_int_equal(ledger_promised(f->op.ledger, POOL), 8 * GIB);
+	assert_int_equal(take(f, "two", &id, NULL), -ENOSPC);
+	f->worker_rc = -EINVAL;
+	assert_int_not_equal(give_up_snapshot(f, &snap), 0);
+	f->worker_rc = 0;
+	assert_int_equal(ledger_promised(f->op.ledger, POOL), 8 * GIB);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(give_up_snapshot(f, &snap), 0);
+	assert_int_equal(ledger_promised(f->op.ledger, POOL), 4 * GIB);
+	fixture_restart(f);
+	settle(f);
+	assert_int_equal(ledger_promised(f->op.ledger, POOL), 4 * GIB);
+	assert_int_equal(take(f, "two", &id, NULL), 0);
+	fixture_free(f);
+}
+
 /* ---- a name that is used again ----------------------------------------------------------------- */
 
 static struct {
@@ -598,6 +661,7 @@ int main(void)
 		cmocka_unit_test(kept_data_stays),
 		cmocka_unit_test(found_while_making),
 		cmocka_unit_test(used_again),
+		cmocka_unit_test(snapshots_are_promised),
 		cmocka_unit_test(any_write_may_fail),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
