@@ -38,7 +38,7 @@
 #define ID "v1.pool.d.pvc-1"
 #define SECRET "hunter2-is-secret"
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define SWAPS 40 /* processes are slow to make there */
+#define SWAPS 20 /* processes are slow to make there */
 #else
 #define SWAPS 300
 #endif
