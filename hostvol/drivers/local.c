@@ -13,6 +13,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+#define LOOK_MS 10000 /* for what lies on a server, which may hang for ever */
+
 static const struct param params[] = {
 	{ .name = "devicePath",
 	  .aliases = (const char *const[]){ "path", NULL },
@@ -59,7 +61,7 @@ static int identify(const struct call *c, const struct attachment *a, char *buf,
 {
 	const char *path = attachment_param(a, "devicePath");
 	struct host_stat st;
-	int r = call_left(c, 0, err);
+	int r = call_left(c, LOOK_MS, err);
 
 	if (r < 0)
 		return r;

@@ -2,6 +2,7 @@
 #include "base/spawn.h"
 
 #include "base/clock.h"
+#include "base/hung.h"
 #include "base/mem.h"
 #include "base/spawn_child.h"
 
@@ -205,7 +206,7 @@ static int run_program(const struct spawn *s, const struct program *prog, struct
 	r = pidfd < 0 ? pidfd
 		      : watch(pidfd, (int[]){ p->out[0], p->err[0] }, end,
 			      s->output_limit ? s->output_limit : OUTPUT_LIMIT_DEFAULT, result);
-	status = child_reap(pid, pidfd, r < 0);
+	status = child_reap(pid, pidfd, r < 0, NULL, NULL);
 	if (r < 0)
 		return r;
 	if (status < 0)
@@ -222,8 +223,9 @@ int spawn_run(const struct spawn *s, struct spawn_result *ret, struct error *err
 	struct program prog;
 	int r;
 
-	child_collect();
-	r = program_init(&prog, s->argv, s->env, err);
+	r = hung_check(NULL, NULL, err);
+	if (r == 0)
+		r = program_init(&prog, s->argv, s->env, err);
 	if (r < 0)
 		return r;
 	r = pipes_open(&pipes, s);
@@ -288,6 +290,7 @@ struct to_call {
 	int (*fn)(void *arg);
 	void *arg;
 	int keep_fd; /* -1: none */
+	const char *about;
 };
 
 /* All from 3 on but two, in ascending order. */
@@ -323,7 +326,9 @@ static int call(const struct to_call *c, int timeout_ms, struct error *err)
 	cleanup_close int from = -1, to = -1, pidfd = -1;
 	pid_t parent = getpid(), pid;
 
-	child_collect();
+	r = hung_check(c->fn, c->about, err);
+	if (r < 0)
+		return r;
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return error_errno(err, errno, "cannot make a pipe");
 	from = ends[0];
@@ -336,7 +341,7 @@ static int call(const struct to_call *c, int timeout_ms, struct error *err)
 	pidfd = child_pidfd(pid);
 	close(TAKE_FD(to));
 	r = pidfd < 0 ? pidfd : child_read_report(from, end, &value);
-	child_reap(pid, pidfd, r != 1);
+	child_reap(pid, pidfd, r != 1, c->fn, c->about);
 	if (r == -ETIMEDOUT)
 		return error_set(err, ETIMEDOUT, "a system call did not return within %d ms",
 				 timeout_ms);
@@ -355,10 +360,10 @@ int spawn_call(int (*fn)(void *arg), void *arg, int timeout_ms, struct error *er
 		    err);
 }
 
-int spawn_call_keeping(int (*fn)(void *arg), void *arg, int keep_fd, int timeout_ms,
-		       struct error *err)
+int spawn_call_keeping(int (*fn)(void *arg), void *arg, int keep_fd, const char *about,
+		       int timeout_ms, struct error *err)
 {
-	return call(&(struct to_call){ .fn = fn, .arg = arg, .keep_fd = keep_fd }, timeout_ms, err);
+	return call(&(struct to_call){ fn, arg, keep_fd, about }, timeout_ms, err);
 }
 
 bool program_installed(const char *program)

@@ -11,7 +11,7 @@
  * Runs a program with a deadline and collects what it prints. No shell is ever involved. The
  * child gets no descriptor but 0, 1, 2; it is killed (its whole process group) and reaped when
  * the deadline passes, so a call that hangs in the kernel costs no thread: a child that cannot
- * even be reaped is left to a reaper and -ETIMEDOUT returned.
+ * even be reaped is left (hung.h) and -ETIMEDOUT returned.
  */
 struct spawn {
 	const char *const *argv;   /* argv[0] is looked up in PATH */
@@ -42,10 +42,11 @@ int spawn_check(const struct spawn *s, struct spawn_result *ret /* may be NULL *
 int spawn_call(int (*fn)(void *arg), void *arg, int timeout_ms, struct error *err);
 /*
  * The same with no descriptor in the child but 0, 1, 2 and keep_fd (-1: none): a child that hangs
- * for good then keeps nothing in use that others are to end.
+ * for good then keeps nothing in use that others are to end. While one hangs that does the same
+ * with what about names (a path; NULL: nothing), others are refused at once with -ETIMEDOUT.
  */
-int spawn_call_keeping(int (*fn)(void *arg), void *arg, int keep_fd, int timeout_ms,
-		       struct error *err);
+int spawn_call_keeping(int (*fn)(void *arg), void *arg, int keep_fd, const char *about,
+		       int timeout_ms, struct error *err);
 
 /*
  * Starts a program that outlives us: new session, descriptors 0-2 on /dev/null and log_path

@@ -2,6 +2,7 @@
 #include "base/spawn_child.h"
 
 #include "base/clock.h"
+#include "base/hung.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -17,42 +18,6 @@
 #include <sys/wait.h>
 
 #define KILL_WAIT_MS 1000
-
-/* Children that did not end although killed: looked at again whenever a child is started. */
-static struct {
-	pthread_mutex_t lock;
-	pid_t *pids;
-	size_t count;
-} unreaped = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-static void leave(pid_t pid)
-{
-	pid_t *pids;
-
-	pthread_mutex_lock(&unreaped.lock);
-	pids = realloc(unreaped.pids, (unreaped.count + 1) * sizeof(*pids));
-	if (pids) {
-		unreaped.pids = pids;
-		unreaped.pids[unreaped.count++] = pid;
-	}
-	pthread_mutex_unlock(&unreaped.lock);
-}
-
-void child_collect(void)
-{
-	pthread_mutex_lock(&unreaped.lock);
-	for (size_t i = 0; i < unreaped.count;) {
-		if (waitpid(unreaped.pids[i], NULL, WNOHANG) == 0)
-			i++;
-		else
-			unreaped.pids[i] = unreaped.pids[--unreaped.count];
-	}
-	if (unreaped.count == 0) {
-		free(unreaped.pids);
-		unreaped.pids = NULL;
-	}
-	pthread_mutex_unlock(&unreaped.lock);
-}
 
 int time_left(int64_t end)
 {
@@ -215,7 +180,7 @@ void child_die_with(pid_t parent)
 		_exit(125);
 }
 
-int child_reap(pid_t pid, int pidfd, bool kill_it)
+int child_reap(pid_t pid, int pidfd, bool kill_it, int (*fn)(void *arg), const char *about)
 {
 	struct pollfd p = { .fd = pidfd, .events = POLLIN };
 	int64_t end = clock_mono_ms(&clock_real) + KILL_WAIT_MS;
@@ -229,7 +194,7 @@ int child_reap(pid_t pid, int pidfd, bool kill_it)
 		n = poll(&p, 1, time_left(end));
 	while (n < 0 && errno == EINTR);
 	if (n <= 0) {
-		leave(pid);
+		hung_leave(pid, fn, about, NULL, 0);
 		return -ETIMEDOUT;
 	}
 	while (waitpid(pid, &status, 0) < 0)

@@ -31,11 +31,9 @@ pid_t child_fork(void);
 int child_pidfd(pid_t pid);
 /*
  * Reaps the child (with kill_it: after killing its process group) and returns its exit status or
- * 128 + signal; one that does not end in a second is left to child_collect, -ETIMEDOUT.
+ * 128 + signal; one that does not end in a second is left (hung.h, with fn and about), -ETIMEDOUT.
  */
-int child_reap(pid_t pid, int pidfd, bool kill_it);
-/* Reaps what child_reap had to leave. */
-void child_collect(void);
+int child_reap(pid_t pid, int pidfd, bool kill_it, int (*fn)(void *arg), const char *about);
 
 /* In the child: it dies with its parent, as a program half done must not outlive the one that
  * would begin it again. */

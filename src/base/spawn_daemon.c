@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "base/hung.h"
 #include "base/mem.h"
 #include "base/spawn.h"
 #include "base/spawn_child.h"
@@ -102,10 +103,10 @@ int spawn_daemon(const struct spawn_daemon *d, pid_t *ret_pid, struct error *err
 	cleanup_close int pidfd = -1;
 	struct program prog = { 0 };
 	pid_t pid;
-	int r;
+	int r = hung_check(NULL, NULL, err);
 
-	child_collect();
-	r = daemon_fds_open(&fds, d, err);
+	if (r == 0)
+		r = daemon_fds_open(&fds, d, err);
 	if (r == 0)
 		r = program_init(&prog, d->argv, d->env, err);
 	if (r < 0)
@@ -119,7 +120,7 @@ int spawn_daemon(const struct spawn_daemon *d, pid_t *ret_pid, struct error *err
 	pidfd = child_pidfd(pid);
 	close_fd(&fds.report[1]);
 	r = daemon_outcome(fds.report[0], ret_pid);
-	child_reap(pid, pidfd, r == -ETIMEDOUT);
+	child_reap(pid, pidfd, r == -ETIMEDOUT, NULL, NULL);
 	if (r < 0)
 		return error_errno(err, -r, "cannot start %s", d->argv[0]);
 	return 0;

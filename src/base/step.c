@@ -2,6 +2,7 @@
 #include "base/step.h"
 
 #include "base/clock.h"
+#include "base/hung.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -21,22 +22,14 @@
 
 /* At the lower end of a mapping; above it a page that nobody may touch, and the child's stack. */
 struct child {
-	struct child *next; /* of those that hang */
 	int (*fn)(void *arg);
 	void *arg;
 	pid_t parent, pid;
 	int pidfd;
 	int value; /* what fn returned */
 	bool done;
-	char about[PATH_MAX];
 };
-_Static_assert(sizeof(struct child) <= 2 * GUARD_SIZE, "the stack begins above it");
-
-/* Children that did not end although killed: looked at again whenever one is started. */
-static struct {
-	pthread_mutex_t lock;
-	struct child *first;
-} hung = { .lock = PTHREAD_MUTEX_INITIALIZER };
+_Static_assert(sizeof(struct child) <= GUARD_SIZE, "the stack begins above it");
 
 /*
  * Tools that follow each thread's memory cannot follow such a child; there it gets a copy.
@@ -62,7 +55,7 @@ static struct child *block_new(bool share)
 
 	if (block == MAP_FAILED)
 		return NULL;
-	if (mprotect(block + 2 * GUARD_SIZE, GUARD_SIZE, PROT_NONE) < 0) {
+	if (mprotect(block + GUARD_SIZE, GUARD_SIZE, PROT_NONE) < 0) {
 		munmap(block, BLOCK_SIZE);
 		return NULL;
 	}
@@ -114,35 +107,6 @@ static void child_free(struct child *c)
 	munmap(c, BLOCK_SIZE);
 }
 
-/* Forgets those that ended meanwhile; whether one of the others is of this step. */
-static bool still_hangs(const struct step *s)
-{
-	bool found = false;
-
-	pthread_mutex_lock(&hung.lock);
-	for (struct child **p = &hung.first; *p;) {
-		struct child *c = *p;
-
-		if (has_ended(c, 0)) {
-			*p = c->next;
-			child_free(c);
-			continue;
-		}
-		found |= s->about && c->fn == s->fn && streq(c->about, s->about);
-		p = &c->next;
-	}
-	pthread_mutex_unlock(&hung.lock);
-	return found;
-}
-
-static void leave(struct child *c)
-{
-	pthread_mutex_lock(&hung.lock);
-	c->next = hung.first;
-	hung.first = c;
-	pthread_mutex_unlock(&hung.lock);
-}
-
 /* Its stack is the upper part of the block in either case: the same code runs, on a copy or not. */
 static int start(struct child *c, bool share)
 {
@@ -170,8 +134,6 @@ static struct child *child_new(const struct step *s, bool share, int *ret_r)
 	c->fn = s->fn;
 	c->arg = s->arg;
 	c->parent = getpid();
-	if (s->about)
-		strncpy(c->about, s->about, sizeof(c->about) - 1);
 	*ret_r = start(c, share);
 	if (*ret_r == 0)
 		return c;
@@ -179,17 +141,19 @@ static struct child *child_new(const struct step *s, bool share, int *ret_r)
 	return NULL;
 }
 
-static int finish(struct child *c, int timeout_ms, struct error *err)
+static int finish(struct child *c, const struct step *s, struct error *err)
 {
 	int value;
 
-	if (!has_ended(c, clock_mono_ms(&clock_real) + timeout_ms)) {
+	if (!has_ended(c, clock_mono_ms(&clock_real) + s->timeout_ms)) {
 		kill(c->pid, SIGKILL);
-		if (has_ended(c, clock_mono_ms(&clock_real) + KILL_WAIT_MS))
+		if (has_ended(c, clock_mono_ms(&clock_real) + KILL_WAIT_MS)) {
 			child_free(c);
-		else
-			leave(c);
-		return error_set(err, ETIMEDOUT, "no answer within %d ms", timeout_ms);
+		} else {
+			close(c->pidfd);
+			hung_leave(c->pid, s->fn, s->about, c, BLOCK_SIZE);
+		}
+		return error_set(err, ETIMEDOUT, "no answer within %d ms", s->timeout_ms);
 	}
 	value = c->done ? c->value
 			: error_set(err, EIO, "the process that was to do it was killed");
@@ -201,15 +165,13 @@ int step_run(const struct step *s, struct error *err)
 {
 	bool share = can_share();
 	struct child *c;
-	int r;
+	int r = hung_check(s->fn, s->about, err);
 
-	if (still_hangs(s))
-		return error_set(
-			err, ETIMEDOUT,
-			"an earlier attempt still hangs in the kernel, so no other is made");
+	if (r < 0)
+		return r;
 	c = child_new(s, share, &r);
 	/* an emulated kernel may know threads and processes only, and nothing between them */
 	if (!c && share && r == -EINVAL)
 		c = child_new(s, false, &r);
-	return c ? finish(c, s->timeout_ms, err) : error_errno(err, -r, "cannot start a process");
+	return c ? finish(c, s, err) : error_errno(err, -r, "cannot start a process");
 }

@@ -18,7 +18,7 @@
  * fn returns 0 or -errno, and that comes back; -ETIMEDOUT when the deadline passed. err gets a reason
  * where it is not fn's: error_text() says either, to be put behind what was tried. While a child of
  * an earlier call hangs on (it is looked for by fn and about), further ones are refused at once with
- * -ETIMEDOUT: a mount that hangs for good costs one process for each kind of step, not one for each retry.
+ * -ETIMEDOUT (hung.h): a mount that hangs for good costs one process for each kind of step, not one for each retry.
  * libhostvol uses this.
  */
 struct step {

@@ -120,7 +120,7 @@ int filesystem_probe(const char *device, char ret[static FS_NAME_MAX], struct er
 {
 	cleanup_with(answer_free) struct answer *a = answer_new();
 	struct probe p = { .device = device, .answer = a };
-	int r = a ? spawn_call_keeping(do_probe, &p, -1, PROBE_MS, NULL) : -ENOMEM;
+	int r = a ? spawn_call_keeping(do_probe, &p, -1, device, PROBE_MS, NULL) : -ENOMEM;
 
 	if (r == -ENOSPC)
 		return error_set(err, EINVAL, "%s is too small for a file system", device);
@@ -305,11 +305,11 @@ int filesystem_mount(const struct filesystem_mount *m, struct error *err)
 {
 	cleanup_with(answer_free) struct answer *a = answer_new();
 	struct mounting g = { .m = m, .answer = a };
-	int r = a ? spawn_call_keeping(do_mount, &g, -1, MOUNT_MS, NULL) : -ENOMEM;
+	int r = a ? spawn_call_keeping(do_mount, &g, -1, m->device, MOUNT_MS, NULL) : -ENOMEM;
 
 	for (int i = 0; i < TRIES && r == -EBUSY; i++) {
 		pause_shortly();
-		r = spawn_call_keeping(do_mount, &g, -1, MOUNT_MS, NULL);
+		r = spawn_call_keeping(do_mount, &g, -1, m->device, MOUNT_MS, NULL);
 	}
 	if (r < 0 && a && a->text[0])
 		return error_set(err, -r, "cannot mount %s (%s): %.*s", m->device, m->type,

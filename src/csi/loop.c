@@ -108,6 +108,7 @@ static int open_device(unsigned number, char *path, size_t size, int flags)
 
 static int attach_next(const struct loop_options *o, int control, int timeout_ms, struct loop *l)
 {
+	cleanup_free char *file = xasprintf("%s/%s", o->root, o->sub);
 	struct attach a = { .o = o };
 	int number = ioctl(control, LOOP_CTL_GET_FREE), r;
 
@@ -119,7 +120,7 @@ static int attach_next(const struct loop_options *o, int control, int timeout_ms
 	if (l->fd < 0)
 		return l->fd;
 	a.loop_fd = l->fd;
-	r = spawn_call_keeping(do_attach, &a, a.loop_fd, timeout_ms, NULL);
+	r = spawn_call_keeping(do_attach, &a, a.loop_fd, file, timeout_ms, NULL);
 	if (r < 0)
 		loop_close(l);
 	return r;
@@ -167,7 +168,7 @@ static int do_keep(void *arg)
 
 int loop_keep(struct loop *l, int timeout_ms, struct error *err)
 {
-	int r = spawn_call_keeping(do_keep, l, l->fd, timeout_ms, NULL);
+	int r = spawn_call_keeping(do_keep, l, l->fd, l->device, timeout_ms, NULL);
 
 	return r < 0 ? error_errno(err, -r, "cannot keep %s", l->device) : 0;
 }
@@ -213,7 +214,7 @@ static enum loop_state ask_device(unsigned number, dev_t now, int timeout_ms)
 	int r;
 
 	a.fd = open_device(number, path, sizeof(path), O_RDONLY);
-	r = a.fd < 0 ? a.fd : spawn_call_keeping(do_ask, &a, a.fd, timeout_ms, NULL);
+	r = a.fd < 0 ? a.fd : spawn_call_keeping(do_ask, &a, a.fd, path, timeout_ms, NULL);
 	cleanup_close_p(&a.fd);
 	if (r == -ENXIO)
 		return LOOP_OTHER;
@@ -281,7 +282,7 @@ int loop_resize(unsigned number, const char *root, const char *sub, int timeout_
 	int rc;
 
 	r.fd = open_device(number, path, sizeof(path), O_RDONLY);
-	rc = r.fd < 0 ? r.fd : spawn_call_keeping(do_resize, &r, r.fd, timeout_ms, NULL);
+	rc = r.fd < 0 ? r.fd : spawn_call_keeping(do_resize, &r, r.fd, path, timeout_ms, NULL);
 	cleanup_close_p(&r.fd);
 	return rc < 0 ? error_errno(err, -rc, "cannot resize %s", path) : 0;
 }
@@ -295,7 +296,7 @@ int loop_detach(unsigned number, int timeout_ms, struct error *err)
 {
 	char path[32];
 	int fd = open_device(number, path, sizeof(path), O_RDONLY);
-	int r = fd < 0 ? fd : spawn_call_keeping(do_detach, &fd, fd, timeout_ms, NULL);
+	int r = fd < 0 ? fd : spawn_call_keeping(do_detach, &fd, fd, path, timeout_ms, NULL);
 
 	cleanup_close_p(&fd);
 	return r < 0 ? error_errno(err, -r, "cannot end %s", path) : 0;

@@ -54,6 +54,8 @@ static int do_measure(void *arg)
 
 static int measure(const char *root, const char *sub, struct statfs *ret, struct error *err)
 {
+	cleanup_free char *about = xasprintf("%s%s%s", root, *sub ? "/" : "", sub);
+	struct error why = ERROR_INIT;
 	struct measure *m =
 		mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int r;
@@ -62,12 +64,11 @@ static int measure(const char *root, const char *sub, struct statfs *ret, struct
 		return error_errno(err, errno, "cannot measure %s", root);
 	m->root = root;
 	m->sub = sub;
-	r = spawn_call_keeping(do_measure, m, -1, STEP_MS, NULL);
+	r = spawn_call_keeping(do_measure, m, -1, about, STEP_MS, &why);
 	if (r == 0)
 		*ret = m->fs;
 	munmap(m, sizeof(*m));
-	return r < 0 ? error_errno(err, -r, "cannot measure %s%s%s", root, *sub ? "/" : "", sub)
-		     : 0;
+	return r < 0 ? error_set(err, -r, "cannot measure %s: %s", about, error_text(&why, r)) : 0;
 }
 
 /* The file system at path; a directory's staging path stands for the directory itself. */

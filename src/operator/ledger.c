@@ -2,6 +2,7 @@
 #include "operator/ledger.h"
 
 #include "base/mem.h"
+#include "base/quantity.h"
 #include "kube/keyed.h"
 #include "operator/op.h"
 #include "operator/snapshot.h"
@@ -191,6 +192,28 @@ static int load_content(json_t *content, void *userdata)
 	return 0;
 }
 
+/* Snapshots that have no content; one whose size is not to be read is nothing of ours. */
+static int load_pool(json_t *pool, void *userdata)
+{
+	struct loading *x = userdata;
+	const char *name;
+	json_t *value;
+
+	if (!pool_is_ours(x->op, pool))
+		return 0;
+	json_object_foreach (jget(pool, "metadata", "annotations"), name, value) {
+		const char *text = json_string_value(value);
+		int64_t bytes = 0;
+		if (!text || !str_has_prefix(name, SNAPSHOT_PROMISED) ||
+		    quantity_parse(text, &bytes, NULL) < 0 || bytes <= 0)
+			continue;
+		cleanup_free char *key = csi_snapshot_ledger_key(object_name(pool),
+								 name + strlen(SNAPSHOT_PROMISED));
+		put(&x->fresh, key, object_name(pool), bytes, NULL)->made = true;
+	}
+	return 0;
+}
+
 /* Where nobody may see snapshots, or the kind is not known, there are none. */
 static int read_contents(struct loading *x)
 {
@@ -209,13 +232,16 @@ static int read_contents(struct loading *x)
 static int read_all(struct loading *x, struct reconcile *r)
 {
 	cleanup_free char *labels = xasprintf(QM_LABEL_DEPLOYMENT "=%s", x->op->deployment);
-	cleanup_free char *claims_at = NULL, *volumes_at = NULL;
+	cleanup_free char *claims_at = NULL, *volumes_at = NULL, *pools_at = NULL;
 	struct kube_selector ours = { .labels = labels }, all = { 0 };
 	int rc = kube_list_each(r->kube, &KIND_PVC, NULL, &all, load_claim, x, &claims_at,
 				&r->error);
 	if (rc == 0)
 		rc = kube_list_each(r->kube, &KIND_PV, NULL, &ours, load_volume, x, &volumes_at,
 				    &r->error);
+	if (rc == 0)
+		rc = kube_list_each(r->kube, &KIND_STORAGEPOOL, x->op->ns, &all, load_pool, x,
+				    &pools_at, &r->error);
 	return rc < 0 ? rc : read_contents(x);
 }
 

@@ -45,6 +45,18 @@ char *system_key(const struct operator* op);
 /* Asks for a look at the whole system soon: numbers have changed. Many such wishes make one look. */
 void system_soon(struct reconcile *r);
 
+/* ---- names (names.c) -------------------------------------------------------------------------- */
+/*
+ * A name that an orchestrator gives is used again, so its volume may be ended by the volume loop and by
+ * a call, and be made anew right after. Held from the look at the record until data and record are both made or gone,
+ * so that whoever ends a volume never meets its successor. One at a time: different names may share a lock.
+ */
+struct name_locks *name_locks_new(void);
+void name_locks_free(struct name_locks *n);
+struct name_lock *op_name_lock(const struct operator* op, const char *name);
+void op_name_unlock(struct name_lock **lock);
+#define cleanup_op_lock __attribute__((unused, cleanup(op_name_unlock)))
+
 /* ---- pools (pool.c) --------------------------------------------------------------------------- */
 bool pool_is_ours(const struct operator* op, const json_t *pool);
 /* Online, or at least able to serve. */

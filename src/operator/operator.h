@@ -26,6 +26,7 @@
  */
 struct ledger; /* ledger.h: what is promised of each pool */
 struct memory; /* system.h: when each node was last heard of */
+struct name_locks; /* op.h: of volumes that are made or ended */
 
 struct operator
 {
@@ -46,6 +47,7 @@ struct operator
 	void *leads_userdata;
 	struct ledger *ledger; /* set by operator_init */
 	struct memory *memory; /* likewise */
+	struct name_locks *names; /* likewise */
 };
 
 /* Of struct reconcile, `app` is the struct operator. */

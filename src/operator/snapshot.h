@@ -33,6 +33,13 @@
  * (its source) or snapshot (one that was there) it names.
  */
 bool content_is_ours(struct reconcile *r, const json_t *content, struct handle *ret);
+/*
+ * A snapshot that was taken through the CSI socket has no object of its own: its pool's object says that it
+ * is promised, by an annotation of this prefix and its name, with its size. It stands in the ledger as
+ * "content/POOL/NAME"; caller frees.
+ */
+#define SNAPSHOT_PROMISED "snapshot.quartermaster.storage/"
+char *csi_snapshot_ledger_key(const char *pool, const char *name);
 /* Under which name a content's snapshot stands in the ledger; caller frees. */
 char *content_ledger_key(const char *name);
 /* Whether it names an existing snapshot. */

@@ -72,6 +72,11 @@ static bool name_snapshot(struct work *w)
 	return true;
 }
 
+char *csi_snapshot_ledger_key(const char *pool, const char *name)
+{
+	return xasprintf("content/%s/%s", pool, name);
+}
+
 char *content_ledger_key(const char *name)
 {
 	return xasprintf("content/%s", name); /* which is no volume's name */

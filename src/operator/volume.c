@@ -81,6 +81,7 @@ static enum fate fate_of(const json_t *pv)
 
 static int end_volume(struct reconcile *r, const char *name)
 {
+	cleanup_op_lock struct name_lock *lock = op_name_lock(op_of(r), name);
 	cleanup_json json_t *pv = NULL;
 	int rc = op_get_live(r, &KIND_PV, NULL, name, &pv);
 	if (rc != 0)

@@ -261,6 +261,7 @@ static int end_volume(struct job *j, const json_t *pv)
 
 static int remove_once(struct job *j, const struct handle *id)
 {
+	cleanup_op_lock struct name_lock *lock = op_name_lock(j->op, id->name);
 	cleanup_json json_t *pv = NULL;
 	int rc = job_volume(j, id, &pv);
 
@@ -416,9 +417,11 @@ static int existing(struct job *j, const struct volume_request *q, const char *n
 static int create_once(struct job *j, const struct volume_request *q, struct volume_info *ret)
 {
 	char name[CSI_NAME_MAX];
+	cleanup_op_lock struct name_lock *lock =
+		op_name_lock(j->op, csi_volume_name(q->name, name));
 	cleanup_json json_t *pv = NULL;
 
-	int rc = existing(j, q, csi_volume_name(q->name, name), &pv);
+	int rc = existing(j, q, name, &pv);
 	if (rc == 0 && !pv)
 		rc = begin(j, q, name, &pv);
 	if (rc == 0 && !record_is_made(pv))

@@ -3,12 +3,16 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/quantity.h"
+#include "operator/ledger.h"
+#include "operator/snapshot.h"
 
 #include <errno.h>
 
 /*
  * Snapshots are recorded in their pool alone: by the info file that the worker keeps. The id names the
- * pool of the source, so one name stands for one snapshot of each pool.
+ * pool of the source, so one name stands for one snapshot of each pool. That its bytes are promised
+ * is said by an annotation of the pool's object, which comes before it and goes after it.
  */
 
 static int info_of(const char *pool, const json_t *said, struct snapshot_info *ret)
@@ -85,6 +89,68 @@ static int copy(struct job *j, const json_t *pool, const struct handle *source, 
 	return rc;
 }
 
+/* Says on the pool's object that it is promised, or (bytes 0) that it is not any more. */
+static int note(struct job *j, const json_t *pool, const char *name, int64_t bytes)
+{
+	cleanup_free char *key = xasprintf(SNAPSHOT_PROMISED "%s", name);
+	char text[QUANTITY_TEXT_MAX];
+
+	if (!bytes && !object_annotation(pool, key))
+		return 0;
+	return op_patch(&j->r, &KIND_STORAGEPOOL, pool, NULL,
+			json_pack("{s:{s:{s:o}}}", "metadata", "annotations", key,
+				  bytes ? json_string(quantity_text(bytes, text)) : json_null()),
+			NULL);
+}
+
+static void forget(struct job *j, const char *pool, const char *name)
+{
+	cleanup_free char *key = csi_snapshot_ledger_key(pool, name);
+
+	ledger_drop(j->op->ledger, key);
+	system_soon(&j->r);
+}
+
+/* The room for it, as large as its volume may be: 1 where it was promised just now, 0 where before. */
+static int promise(struct job *j, const json_t *pool, const char *name, int64_t bytes)
+{
+	cleanup_free char *key = csi_snapshot_ledger_key(object_name(pool), name), *chosen = NULL,
+			  *noted = xasprintf(SNAPSHOT_PROMISED "%s", name);
+	const struct ledger_offer offer = { object_name(pool), pool_limit(j->op, pool) };
+	char asked[QUANTITY_TEXT_MAX], most[QUANTITY_TEXT_MAX];
+	int64_t biggest = 0;
+
+	if (object_annotation(pool, noted))
+		return 0;
+	int rc = ledger_reserve(j->op->ledger, key, NULL, bytes, &offer, 1, &chosen, &biggest);
+	if (rc == -ENOSPC)
+		return error_set(
+			&j->r.error, ENOSPC,
+			"the snapshot needs %s, but pool %s has %s left; delete volumes or "
+			"snapshots of it",
+			quantity_human(bytes, asked), object_name(pool),
+			quantity_human(biggest, most));
+	if (rc == 0)
+		rc = note(j, pool, name, bytes);
+	if (rc < 0) {
+		forget(j, object_name(pool), name);
+		return rc;
+	}
+	ledger_made(j->op->ledger, key);
+	return 1;
+}
+
+/* Nothing was taken for good: what was promised for it is given back, as the API has the pool now. */
+static void give_back(struct job *j, const json_t *pool, const char *name)
+{
+	cleanup_json json_t *now = NULL;
+	struct error why = j->r.error;
+
+	if (job_pool(j, object_name(pool), &now) == 0 && note(j, now, name, 0) == 0)
+		forget(j, object_name(pool), name);
+	j->r.error = why;
+}
+
 /* The source is gone; its snapshot, if it was made before, is still there for who asks again. */
 static int made_before(struct job *j, const json_t *pool, const struct handle *source,
 		       const char *name, struct snapshot_info *ret)
@@ -118,7 +184,16 @@ static int snapshot_once(struct job *j, const char *name, const struct handle *s
 	if (rc == 0 && (!record_is_made(pv) || record_goes(pv)))
 		return error_set(&j->r.error, EINPROGRESS, "the volume %s is %s", source->name,
 				 record_goes(pv) ? "being removed" : "not made yet");
-	return rc < 0 ? rc : copy(j, pool, source, name, ret);
+	if (rc == 0)
+		rc = promise(j, pool, name, pv_bytes(pv));
+	if (rc < 0)
+		return rc;
+	bool fresh = rc > 0;
+	rc = copy(j, pool, source, name, ret);
+	/* these it says before it begins; after any other there may be something of it */
+	if (fresh && (rc == -EEXIST || rc == -EINVAL || rc == -ENOENT || rc == -EOPNOTSUPP))
+		give_back(j, pool, name);
+	return rc;
 }
 
 int volumes_snapshot(struct volumes *v, const char *name, const struct handle *source,
@@ -167,6 +242,8 @@ int volumes_snapshot_remove(struct volumes *v, const struct handle *id, struct e
 			rc = j.op->workers->ops->snapshot_remove(j.op->workers, &access.pool,
 								 id->name, &j.r.error);
 		while (job_again(&j, rc));
+		if (rc == 0)
+			give_back(&j, pool, id->name);
 	} else if (rc == -ENOENT) {
 		rc = 0; /* gone already, or the pool took it along */
 	}

@@ -260,11 +260,11 @@ static void keeps_one_descriptor(void **state)
 		struct some_fds f = { .kept = fds[i], .other = fds[(i + 1) % 3] };
 
 		assert_int_equal(spawn_call(which_fds, &f, 5000, &err), 3);
-		assert_int_equal(spawn_call_keeping(which_fds, &f, f.kept, 5000, &err), 1);
-		assert_int_equal(spawn_call_keeping(which_fds, &f, -1, 5000, &err), 0);
+		assert_int_equal(spawn_call_keeping(which_fds, &f, f.kept, NULL, 5000, &err), 1);
+		assert_int_equal(spawn_call_keeping(which_fds, &f, -1, NULL, 5000, &err), 0);
 		assert_int_equal(which_fds(&f), 3);
 	}
-	assert_int_equal(spawn_call_keeping(which_fds, &(struct some_fds){ 0, 2 }, -1, 5000, &err),
+	assert_int_equal(spawn_call_keeping(which_fds, &(struct some_fds){ 0, 2 }, -1, NULL, 5000, &err),
 			 3);
 }
 

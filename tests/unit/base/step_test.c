@@ -2,11 +2,13 @@
 #include "base/step.h"
 
 #include "base/clock.h"
+#include "base/hung.h"
 #include "base/mem.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -151,12 +153,37 @@ static void threads(void **state)
 	}
 }
 
+/* What hangs is refused by what it does and where; and not more than so many hang in all. */
+static void bounded(void **state)
+{
+	struct error err = ERROR_INIT;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		pause();
+		_exit(0);
+	}
+	hung_leave(pid, hangs, "there", NULL, 0);
+	assert_int_equal(run(hangs, NULL, 200, &err), -ETIMEDOUT);
+	assert_non_null(strstr(err.message, "still hangs in the kernel, since 2"));
+	assert_int_equal(run(returns, &(int){ -ESTALE }, 20000, NULL), -ESTALE);
+	for (int i = 1; i < HUNG_MAX; i++)
+		hung_leave(pid, hangs, "elsewhere", NULL, 0);
+	assert_int_equal(run(returns, &(int){ -ESTALE }, 20000, &err), -ETIMEDOUT);
+	assert_non_null(strstr(err.message, "256 processes hang"));
+	kill(pid, SIGKILL);
+	while (hung_check(NULL, NULL, NULL) < 0)
+		sched_yield();
+	assert_int_equal(run(returns, &(int){ -ESTALE }, 20000, NULL), -ESTALE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_comes_back), cmocka_unit_test(is_a_process_of_its_own),
 		cmocka_unit_test(ends_in_time),	   cmocka_unit_test(signals_do_not_matter),
-		cmocka_unit_test(threads),
+		cmocka_unit_test(threads),	   cmocka_unit_test(bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -231,6 +231,8 @@ static int w_remove(struct workers *w, const struct worker_pool *pool,
 {
 	struct fixture *f = of_workers(w);
 	cleanup_free char *key = volume_key(v);
+	if (f->on_remove)
+		f->on_remove(f, v->name);
 	int rc = worker_fault(f, err);
 	if (rc == 0) {
 		json_object_del(jget(f->volumes, pool->name), key);

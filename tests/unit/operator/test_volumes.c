@@ -4,8 +4,10 @@
 #include "operator/volumes.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -524,6 +526,126 @@ static void any_write_may_fail(void **state)
 	}
 }
 
+/* ---- snapshots are promised -------------------------------------------------------------------- */
+
+static int take(struct fixture *f, const char *name, const struct handle *source,
+		struct handle *ret)
+{
+	struct volumes *v = volumes_of(f);
+	struct snapshot_info s = { 0 };
+	int rc;
+	do
+		rc = v->ops->snapshot(v, name, source, &s, NULL);
+	while (comes_again(f, rc));
+	if (rc == 0 && ret)
+		assert_int_equal(handle_parse(s.id, ret, NULL), 0);
+	snapshot_info_done(&s);
+	operator_volumes_free(v);
+	return rc;
+}
+
+static int give_up_snapshot(struct fixture *f, const struct handle *id)
+{
+	struct volumes *v = volumes_of(f);
+	int rc;
+	do
+		rc = v->ops->snapshot_remove(v, id, NULL);
+	while (comes_again(f, rc));
+	operator_volumes_free(v);
+	return rc;
+}
+
+/* As large as their volume, in the next life too, and given back with them or where none was taken. */
+static void snapshots_are_promised(void **state)
+{
+	struct fixture *f = fixture_online();
+	struct volume_request q = { .name = "v", .bytes = 4 * GIB, .kind = VOLUME_DIRECTORY };
+	struct handle id, missing, snap;
+
+	assert_int_equal(create(f, &q, &id), 0);
+	missing = id;
+	snprintf(missing.name, sizeof(missing.name), "csi-none");
+	assert_int_equal(take(f, "none", &missing, NULL), -ENOENT);
+	assert_int_equal(ledger_promised(f->op.ledger, POOL), 4 * GIB);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(take(f, "one", &id, &snap), 0);
+	assert_int_equal(ledger_promised(f->op.ledger, POOL), 8 * GIB);
+	assert_int_equal(take(f, "two", &id, NULL), -ENOSPC); /* of ten */
+	fixture_restart(f);
+	settle(f);
+	assert_int_equal(ledger_promised(f->op.ledger, POOL), 8 * GIB);
+	assert_int_equal(take(f, "two", &id, NULL), -ENOSPC);
+	f->worker_rc = -EINVAL;
+	assert_int_not_equal(give_up_snapshot(f, &snap), 0);
+	f->worker_rc = 0;
+	assert_int_equal(ledger_promised(f->op.ledger, POOL), 8 * GIB);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(give_up_snapshot(f, &snap), 0);
+	assert_int_equal(ledger_promised(f->op.ledger, POOL), 4 * GIB);
+	fixture_restart(f);
+	settle(f);
+	assert_int_equal(ledger_promised(f->op.ledger, POOL), 4 * GIB);
+	assert_int_equal(take(f, "two", &id, NULL), 0);
+	fixture_free(f);
+}
+
+/* ---- a name that is used again ----------------------------------------------------------------- */
+
+static struct {
+	struct handle id;
+	pthread_t thread;
+	atomic_bool begun, ended;
+	int rc;
+} again;
+
+/* As an orchestrator does, while the loop that saw the old volume is still about to remove it. */
+static void *remove_and_make(void *userdata)
+{
+	struct fixture *f = userdata;
+	struct volume_request q = { .name = "again", .bytes = GIB, .kind = VOLUME_DIRECTORY };
+
+	atomic_store(&again.begun, true);
+	again.rc = discard_volume(f, &again.id);
+	if (again.rc == 0)
+		again.rc = create(f, &q, NULL);
+	atomic_store(&again.ended, true);
+	return NULL;
+}
+
+/* The loop's removal is slow: the other has all the time that it could need. */
+static void while_removing(struct fixture *f, const char *name)
+{
+	f->on_remove = NULL;
+	assert_int_equal(pthread_create(&again.thread, NULL, remove_and_make, f), 0);
+	while (!atomic_load(&again.begun))
+		usleep(1000);
+	for (int i = 0; i < 300 && !atomic_load(&again.ended); i++)
+		usleep(1000);
+}
+
+static void used_again(void **state)
+{
+	struct fixture *f = fixture_online();
+	struct volume_request q = { .name = "again", .bytes = GIB, .kind = VOLUME_DIRECTORY };
+	cleanup_json json_t *pv = NULL;
+
+	assert_int_equal(create(f, &q, &again.id), 0);
+	settle(f);
+	patch(f, &KIND_PV, again.id.name,
+	      json_pack("{s:{s:s}}", "spec", "persistentVolumeReclaimPolicy", "Delete"));
+	f->on_remove = while_removing;
+	assert_int_equal(VOLUME_CONTROLLER.reconcile(&f->r, again.id.name), 0);
+	assert_null(f->on_remove); /* else nothing was tested */
+	pthread_join(again.thread, NULL);
+	assert_int_equal(again.rc, 0);
+	settle(f);
+	pv = get(f, &KIND_PV, again.id.name);
+	assert_non_null(pv);
+	assert_true(has_volume(f, POOL, again.id.name));
+	assert_int_equal(ledger_promised(f->op.ledger, POOL), GIB);
+	fixture_free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -538,6 +660,8 @@ int main(void)
 		cmocka_unit_test(given_up),
 		cmocka_unit_test(kept_data_stays),
 		cmocka_unit_test(found_while_making),
+		cmocka_unit_test(used_again),
+		cmocka_unit_test(snapshots_are_promised),
 		cmocka_unit_test(any_write_may_fail),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
