@@ -23,7 +23,7 @@
 
 #define WAIT_MS 300000
 #define LABEL "bench"
-#define ANSWERING 16 /* as many as the operator has */
+#define ANSWERING 32 /* as many as the operator has */
 
 struct claim {
 	char name[64];
@@ -186,28 +186,28 @@ static int delete_claim(struct bench *b, size_t i)
 	return rc < 0 && rc != -ENOENT ? fail(b->claims[i].name, &err, rc) : 0;
 }
 
-/* As the operator makes them, but for its finalizer. */
+/* As the operator makes them, but for its finalizer; a class is named as its deployment. */
 static int post_volume(struct bench *b, size_t i)
 {
 	struct claim *c = &b->claims[i];
-	cleanup_free char *name = xasprintf("pvc-%s", c->uid),
-			  *handle = xasprintf("v1.bench-1.d.%s", name),
+	cleanup_free char *name = xasprintf("pvc-%s", c->uid), *pool = xasprintf("%s-1", b->class),
+			  *handle = xasprintf("v1.%s.d.%s", pool, name),
+			  *from = xasprintf("10.0.0.1:/%s", pool),
 			  *path = xasprintf("subvol/ab/cd/%s", name);
 	struct error err = ERROR_INIT;
 	cleanup_json json_t *pv = json_pack(
 		"{ss ss s{ss s{ss ss} s{ss}} s{s{ss} s[s] ss ss ss s{ss ss ss ss ss} s{ss ss s{ss "
 		"ss ss ss ss}}}}",
 		"apiVersion", "v1", "kind", "PersistentVolume", "metadata", "name", name, "labels",
-		"quartermaster.storage/deployment", "bench", "quartermaster.storage/pool",
-		"bench-1", "annotations", "pv.kubernetes.io/provisioned-by",
-		"csi.quartermaster.storage", "spec", "capacity", "storage", "1Mi", "accessModes",
-		"ReadWriteMany", "persistentVolumeReclaimPolicy", "Retain", "storageClassName",
-		b->class, "volumeMode", "Filesystem", "claimRef", "apiVersion", "v1", "kind",
+		"quartermaster.storage/deployment", b->class, "quartermaster.storage/pool", pool,
+		"annotations", "pv.kubernetes.io/provisioned-by", "csi.quartermaster.storage",
+		"spec", "capacity", "storage", "1Mi", "accessModes", "ReadWriteMany",
+		"persistentVolumeReclaimPolicy", "Retain", "storageClassName", b->class,
+		"volumeMode", "Filesystem", "claimRef", "apiVersion", "v1", "kind",
 		"PersistentVolumeClaim", "namespace", "default", "name", c->name, "uid", c->uid,
 		"csi", "driver", "csi.quartermaster.storage", "volumeHandle", handle,
-		"volumeAttributes", "driverVolumeType", "GLUSTERFS", "export", "10.0.0.1:/bench-1",
-		"name", path, "options", "backup-volfile-servers=10.0.0.2:10.0.0.3", "volumeId",
-		name);
+		"volumeAttributes", "driverVolumeType", "GLUSTERFS", "export", from, "name", path,
+		"options", "backup-volfile-servers=10.0.0.2:10.0.0.3", "volumeId", name);
 	int rc = kube_create(b->kube, &KIND_PV, pv, NULL, &err);
 
 	return rc < 0 ? fail(name, &err, rc) : 0;

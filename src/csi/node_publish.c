@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/log.h"
 #include "base/mem.h"
+#include "csi/handle.h"
 #include "csi/node_service.h"
 
 #include <errno.h>
@@ -43,6 +44,20 @@ static int connect_again(struct publishing *p, json_t *record, json_t **ret, str
 	return r;
 }
 
+/*
+ * Whether the volume is a directory, which is staged by being connected: what was verified just now does
+ * not have to be looked at in one more child, since the mount insists on a directory itself.
+ */
+static bool is_directory(const struct publishing *p, const json_t *record)
+{
+	struct handle h;
+
+	if (streq(jstr(record, "detail", "identity"), "directory"))
+		return true;
+	return handle_parse(p->q->volume_id, &h, NULL) == 0 &&
+	       (h.kind == VOLUME_DIRECTORY || h.kind == VOLUME_WHOLE);
+}
+
 static int find_staged(struct publishing *p, struct error *err)
 {
 	cleanup_json json_t *record = NULL, *now = NULL;
@@ -53,7 +68,7 @@ static int find_staged(struct publishing *p, struct error *err)
 				 p->q->staging_target_path);
 	if (r > 0)
 		r = connect_again(p, record, &now, err);
-	if (r == 0)
+	if (r == 0 && (p->w.block || !is_directory(p, now)))
 		r = stage_present(p->n, now, p->staging, &p->w, err);
 	return r < 0 ? r : staged_look(now, &p->s, err);
 }

@@ -25,7 +25,8 @@
 #include <sys/stat.h>
 
 #define PURGE_DELAY_MAX_S 64
-#define THREADS 8
+/* most wait until bricks have written: as many as the operator has claims in work */
+#define THREADS 32
 #define LINE_LIMIT 65536
 #define CHANNEL STDIN_FILENO
 

@@ -13,7 +13,7 @@
  */
 #define TRASH ".quartermaster-trash"
 #define TREES 5
-#define NAME_LOCKS 64
+#define NAME_LOCKS 256
 
 /* The first level's handles are kept: all volumes share those 256 directories. */
 struct tree {
