@@ -31,7 +31,7 @@ struct csi_node_options {
 	bool registration; /* with kubelet */
 	const char *state_dir, *run_dir; /* hostvol's */
 	int64_t max_volumes; /* 0: no limit is said */
-	int64_t lapse_s; /* who has not renewed its reservation for so long may be put out; 0: the default */
+	int64_t lapse_s; /* a holder that has not renewed for so long may be put out; 0: default */
 	const struct hostvol_host *host; /* NULL: this machine */
 };
 
