@@ -79,7 +79,8 @@ struct driver {
 	 */
 	int (*tidy)(json_t *params, struct error *err);
 	const struct device_type *device; /* of those that vendors' software brings (device.h) */
-	const char *exclusive; /* the parameter (a boolean) that keeps all other hosts from writing; or NULL */
+	/* The parameter, a boolean, that keeps all other hosts from writing; or NULL. */
+	const char *exclusive;
 };
 
 /* Every driver name of the specification, ended by NULL. */

@@ -14,9 +14,9 @@
  * type, since a node has several paths, each of which registers the node's key, and since others may
  * read on: whoever scans for disks does.
  *
- * A holder registers its key again from time to time, which the target counts (its generation). One that
- * does not is gone, or cannot be told from that: another node may put it out. That is never unsafe,
- * since it cannot write any more; it would only be rude to a holder that is well.
+ * A holder registers its key again from time to time, which the target counts (its generation).
+ * One that does not is gone, or cannot be told from that: another node may put it out. That is never
+ * unsafe, since it cannot write any more; it would only be rude to a holder that is well.
  *
  * Who was put out may come back with data that it has not written yet. So a device of which that may
  * be so is never without a reservation again: who ends its use leaves one behind, with a mark in
@@ -66,13 +66,13 @@ uint64_t fence_key(const char *node_id, const char *machine);
 /* Whether another node of ours holds it, by what is to be seen, and writes. */
 bool fence_is_rival(uint64_t holder, uint64_t key);
 /*
- * Takes the device, which nothing here writes to yet: registered on every path, and its holder. lapsed:
- * a holder that may be put out, or 0. On failure nothing of ours is left at the target.
+ * Takes the device, which nothing here writes to yet: registered on every path, and its holder.
+ * lapsed: a holder that may be put out, or 0. On failure nothing of ours is left at the target.
  */
 int fence_take(struct fence_device *d, uint64_t key, uint64_t lapsed, struct error *err);
 /*
- * Says that the holder lives: 0; 1 where it is not held by that key; -ESTALE where another has it. Never
- * registers anew: who was put out stays out.
+ * Says that the holder lives: 0; 1 where it is not held by that key; -ESTALE where another has it.
+ * Never registers anew: who was put out stays out.
  */
 int fence_renew(struct fence_device *d, uint64_t key, struct error *err);
 /* Lets go of it; 1 where another has it by now, or the reservation that another left. */

@@ -227,8 +227,9 @@ static int real_reserve(struct fence_device *d, uint64_t key)
 }
 
 /*
- * With its commands: what the target has of it, but has not written yet, must not come later. The kernel
- * takes "old" for the key of who asks, and "new" for the one that goes, whatever its documentation says.
+ * With its commands: what the target has of it, but has not written yet, must not come later. The
+ * kernel takes "old" for the key of who asks, and "new" for the one that goes, whatever its
+ * documentation says.
  */
 static int real_preempt(struct fence_device *d, uint64_t key, uint64_t victim)
 {

@@ -34,7 +34,7 @@ struct csi_node_options {
 	const char *state_dir, *run_dir; /* hostvol's */
 	const char *pools_dir; /* how pools are reached (pools.h); NULL: as each volume says */
 	int64_t max_volumes; /* 0: no limit is said */
-	int64_t lapse_s; /* who has not renewed its reservation for so long may be put out; 0: the default */
+	int64_t lapse_s; /* a holder that has not renewed for so long may be put out; 0: default */
 	const struct hostvol_host *host; /* NULL: this machine */
 };
 

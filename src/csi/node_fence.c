@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reservations of devices that are staged here for a single writer. Nothing is remembered of ours: who
- * holds a device is asked of its target. Of others' it is remembered since when they have not renewed;
- * who forgets that waits anew.
+ * Reservations of devices that are staged here for a single writer. Nothing is remembered of ours:
+ * who holds a device is asked of its target. Of others' it is remembered since when they have not
+ * renewed; who forgets that waits anew.
  */
 #include "base/clock.h"
 #include "base/file.h"
@@ -86,7 +86,7 @@ static int call_device(const struct csi_node *n, enum fence_what what, struct fe
 	call->what = what;
 	call->key = n->fences->key;
 	*c = *call;
-	r = spawn_call_keeping(do_call, c, -1, timeout_ms, NULL);
+	r = spawn_call_keeping(do_call, c, -1, call->device.names[0], timeout_ms, NULL);
 	*call = *c;
 	munmap(c, sizeof(*c));
 	return r < 0 ? error_set(err, -r, "%s", error_text(&call->err, r)) : r;
@@ -102,7 +102,7 @@ static int find_device(unsigned major, unsigned minor, struct fence_call *c, str
 
 /* ---- others ----------------------------------------------------------------------------------- */
 
-/* The entry of the volume, or one to use for it: the one that was longest not looked at is forgotten. */
+/* The entry of the volume, or one for it: that which has not changed for longest is forgotten. */
 static struct rival *rival_of(struct fences *f, const char *staging)
 {
 	struct rival *place = &f->rivals[0];

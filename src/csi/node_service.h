@@ -94,8 +94,8 @@ int take_away(const char *path, bool force, struct error *err);
 int fences_start(struct csi_node *n, int64_t lapse_s, struct error *err);
 void fences_end(struct csi_node *n); /* NULL-safe */
 /*
- * Reserves the device, which nothing here writes to yet, for this node. -EBUSY: another has it, and has
- * given a sign of life; -EOPNOTSUPP: it has no reservations.
+ * Reserves the device, which nothing here writes to yet, for this node. -EBUSY: another has it, and
+ * has given a sign of life; -EOPNOTSUPP: it has no reservations.
  */
 int device_fence(struct csi_node *n, const char *staging, unsigned major, unsigned minor,
 		 struct error *err);
@@ -118,7 +118,12 @@ int connect_volume(struct csi_node *n, const char *connection, json_t **ret, str
 /* What hostvol connected, made ready at the staging path; what is there already is kept. */
 int stage_present(struct csi_node *n, const json_t *record, const char *staging,
 		  const struct wanted *w, struct error *err);
-/* Undoes that; the record stays. */
+/*
+ * Ends the record's use, and the reservation of its device: instead of record_disconnect wherever
+ * stage_present came before. Nothing here writes to it any more.
+ */
+int stage_disconnect(struct csi_node *n, const json_t *record, struct error *err);
+/* Undoes stage_present, but for that; the record stays. */
 int stage_remove(const struct staged *s, bool force, struct error *err);
 
 /* ---- ephemeral volumes (node_ephemeral.c) ----------------------------------------------------- */

@@ -168,18 +168,25 @@ static bool is_shared(struct csi_node *n, const json_t *record)
 	return false;
 }
 
-/*
- * Lets go of what fence() took, which nothing here writes to any more, and disconnects it. What was
- * written here since another node took it cannot be brought to the storage, and must not.
- */
-static int let_go(struct csi_node *n, const json_t *record, struct error *err)
+/* Whether another node has taken it. Its last data goes first, while nobody else can write. */
+static bool unfence(struct csi_node *n, const json_t *record)
 {
+	const char *path = jstr(record, "path");
 	struct host_stat st = { 0 };
-	bool lost = !is_shared(n, record) &&
-		    n->host->stat(n->host, jstr(record, "path"), &st, STEP_MS) == 0 &&
-		    st.type == HOST_FILE_BLOCK && device_unfence(n, st.major, st.minor);
+
+	if (is_shared(n, record) || n->host->stat(n->host, path, &st, STEP_MS) < 0 ||
+	    st.type != HOST_FILE_BLOCK)
+		return false;
+	(void)n->host->flush(n->host, path, STEP_MS);
+	return device_unfence(n, st.major, st.minor);
+}
+
+int stage_disconnect(struct csi_node *n, const json_t *record, struct error *err)
+{
+	bool lost = unfence(n, record);
 	int r = record_disconnect(n->h, record, 0, err);
 
+	/* what was written here since then cannot be brought to the storage, and must not */
 	return r == -EIO && lost ? record_disconnect(n->h, record, HOSTVOL_FORCE, err) : r;
 }
 
@@ -362,10 +369,9 @@ static const char *options_for(const Csi__V1__NodeStageVolumeRequest *q, const s
  * The context, and where this node alone writes also what makes the driver keep others out, if it can.
  * Caller frees the entries.
  */
-static struct map context_for(const Csi__V1__NodeStageVolumeRequest *q, const struct wanted *w,
-			      struct map_entry *more)
+static struct map context_for(struct map given, const struct wanted *w, struct map_entry *more)
 {
-	struct map given = MAP_OF(q, volume_context), all = { 0 };
+	struct map all = { 0 };
 	const struct driver *driver = NULL;
 
 	all.entries = xcalloc(given.count + 1, sizeof(struct map_entry *));
@@ -393,7 +399,7 @@ static int connect_placed(struct csi_node *n, const Csi__V1__NodeStageVolumeRequ
 {
 	cleanup_with(placed_done) struct placed p = { 0 };
 	struct map_entry exclusive = { 0 };
-	struct map context = context_for(q, w, &exclusive);
+	struct map context = context_for(MAP_OF(q, volume_context), w, &exclusive);
 	char *connection = NULL;
 	int r;
 
@@ -426,7 +432,7 @@ static int stage(struct csi_node *n, const Csi__V1__NodeStageVolumeRequest *q, c
 		return r;
 	r = stage_present(n, record, staging, w, err);
 	if (r < 0 && !known)
-		(void)let_go(n, record, NULL);
+		(void)stage_disconnect(n, record, NULL);
 	return r;
 }
 
@@ -468,7 +474,7 @@ static int unstage(struct csi_node *n, const char *id, const char *staging, stru
 	r = staged_look(record, &s, err);
 	if (r == 0)
 		r = stage_remove(&s, false, err);
-	return r < 0 ? r : let_go(n, record, err);
+	return r < 0 ? r : stage_disconnect(n, record, err);
 }
 
 int node_unstage(struct grpc_call *call, const void *request, void *reply, struct error *err)

@@ -44,7 +44,7 @@ ceph_start() {
 # A client for the whole test, since each start takes seconds: reads orders, and answers each with a line in $ceph/answers.
 # pool NAME; image POOL NAME MIB [FEATURES]; resize POOL NAME MIB; lock POOL NAME, as another host would; unlock POOL NAME
 ceph_client() {
-	mkfifo $ceph/orders && exec 7<> $ceph/orders || return 1
+	touch $ceph/answers && mkfifo $ceph/orders && exec 7<> $ceph/orders || return 1
 	/usr/bin/python3 -c "
 import json, rados, rbd, time
 cluster = rados.Rados(conffile='$ceph/ceph.conf', name='client.admin')
@@ -86,7 +86,9 @@ for line in open('$ceph/orders'):
 " < /dev/null > $ceph/client.log 2>&1 &
 	ceph_client=$!
 }
+ceph_answers() { wc -l < $ceph/answers; }
 ceph_order() {
+	local before; before=$(ceph_answers)
 	echo "$*" >&7
-	wait_for 60 grep -q "^$*:" $ceph/answers && grep -q "^$*: done" $ceph/answers || { cat $ceph/answers $ceph/client.log; return 1; }
+	wait_for 60 eval "[ \$(ceph_answers) -gt $before ]" && [ "$(tail -n 1 $ceph/answers)" = "$*: done" ] || { tail -n 1 $ceph/answers; cat $ceph/client.log; return 1; }
 }
