@@ -51,13 +51,18 @@ static int count_entries(const char *path)
 	return count;
 }
 
-/* A machine that never had the software has no name yet; it keeps the one that it gets here. */
+/*
+ * A machine that never had the software has no name yet, and one on which it never ran may have a
+ * file without one (Debian: GenerateName). It keeps the one that it gets here.
+ */
 static int name_initiator(struct error *err)
 {
+	cleanup_free char *old = NULL;
 	unsigned char random[6];
 	char text[128];
 
-	if (access(INITIATOR_NAME, F_OK) == 0)
+	if (file_read(INITIATOR_NAME, 0, &old, NULL, NULL) == 0 &&
+	    (str_has_prefix(old, "InitiatorName=") || strstr(old, "\nInitiatorName=")))
 		return 0;
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return error_errno(err, errno, "cannot choose a name for this initiator");

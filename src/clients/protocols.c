@@ -11,9 +11,9 @@
  */
 static const struct client_path iscsi_paths[] = {
 	{ "/sys" },
-	{ "/etc/iscsi" },
+	{ "/etc/iscsi", .make = true },
 	{ "/var/lib/iscsi" },
-	{ "/run/lock" },
+	{ "/run/lock", .make = true },
 	{ "/run/udev", .read_only = true },
 	{ "/lib/modules", .read_only = true },
 	{ "/etc/multipath" },

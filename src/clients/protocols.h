@@ -16,7 +16,8 @@
 struct client_path {
 	const char *path;
 	bool read_only;
-	bool file; /* optional, and left out on Kubernetes, which has no optional host paths */
+	bool make; /* a directory that is made where it is missing; others are left out then */
+	bool file; /* left out on Kubernetes, which would make a directory where it is missing */
 };
 
 /*

@@ -49,7 +49,7 @@ static int add_path(json_t *mounts, const struct client_path *path, struct error
 	if (access(path->path, F_OK) < 0) {
 		int r;
 
-		if (path->read_only)
+		if (!path->make)
 			return 0;
 		r = mkdir_parents(path->path, 0755, err);
 		if (r < 0)
@@ -62,8 +62,8 @@ static int add_path(json_t *mounts, const struct client_path *path, struct error
 /* Directories in memory come first: what is the machine's may lie below them. */
 static int add_mounts(json_t *mounts, const struct client_protocol *p, struct error *err)
 {
-	static const struct client_path names[] = { { "/etc/hosts", true, true },
-						    { "/etc/resolv.conf", true, true } };
+	static const struct client_path names[] = { { "/etc/hosts", .read_only = true },
+						    { "/etc/resolv.conf", .read_only = true } };
 	cleanup_free char *program = self_sibling("qm-client"), *mnt = state_path("hostvol/mnt"),
 			  *log = state_path("hostvol/log"), *dir = run_path("clients/%s", p->name);
 	int r = 0;

@@ -16,7 +16,7 @@ export QM_STATE_DIR=$work/state QM_RUN_DIR=/run/qm-client.$$
 PATH=$PWD/$build/src/cli:$PWD/$build/src/clients:$PATH
 mnt=$work/mnt
 socket=$QM_RUN_DIR/clients/glusterfs
-if [ "$(id -u)" != 0 ] || ! command -v glusterd > /dev/null || ! command -v runc crun > /dev/null; then
+if [ "$(id -u)" != 0 ] || ! command -v glusterd > /dev/null || ! { command -v crun || command -v runc; } > /dev/null; then
 	echo "1..0 # SKIP needs root, glusterd, and crun or runc"
 	exit 0
 fi
@@ -45,19 +45,8 @@ intact() { [ "$(sha256sum < "$mnt/data")" = "$sum" ] && echo "$RANDOM" > "$mnt/m
 
 image() { client_image "$work/$1.tar" /usr/sbin/glusterfs "$(dirname "$(find /usr/lib -path '*/glusterfs/*' -name 'rpc-transport' | head -n 1)")"; }
 check "an image of GlusterFS' client" image one
-check "an image of nothing of it" client_image "$work/none.tar" /usr/bin/true
-cp "$work/none.tar" "$work/torn.tar" && truncate -s 100000 "$work/torn.tar"
-foreign() { QM_OCI_ARCH=mips64 client_image "$work/foreign.tar" /usr/bin/true && up --glusterfs-mount-container="$work/foreign.tar"; }
-check "an image without the program is refused" refuses 'has no program glusterfs.*glusterfs-client' up --glusterfs-mount-container="$work/none.tar"
-check "one for other machines" refuses 'is for mips64 machines' foreign
-check "an archive that is torn" refuses "$work/torn.tar" up --glusterfs-mount-container="$work/torn.tar"
-check "one that is not there" refuses 'cannot read the image .*No such file' up --glusterfs-mount-container="$work/missing.tar"
-check "no name at all" refuses 'use an OCI archive, or host' up --glusterfs-mount-container=
-no_runtime() { unshare --mount sh -c 'for f in /usr/bin/crun /usr/sbin/runc /usr/bin/runc; do [ ! -e $f ] || mount --bind /etc/passwd $f; done; "$@"' sh "$(command -v quartermaster)" up -f "$work/node.yaml" --glusterfs-mount-container="$work/one.tar"; }
-check "a machine without crun and runc" refuses 'apt-get install crun' no_runtime
-check "nothing was started by any of these" [ -z "$(pid_of supervise)" ]
 
-check "up, in the seed's spelling" up --glusterfs_mount_container="$work/one.tar"
+check "up" up --glusterfs-mount-container="$work/one.tar"
 [ "$tap_failed" = 0 ] || { plan; exit 1; } # what follows would only wait
 check "the client runs" said '.users == 0'
 check "from that image" said ".image | startswith(\"$work/one.tar@sha256:\")"
@@ -100,14 +89,6 @@ check "the mount is dead, and goes" quartermaster umount --force "$mnt"
 check "mounted once more" quartermaster mount data "$mnt"
 check "the data is there" intact
 
-check "down" quartermaster down
-check "ends the client" [ -z "$(client)" ]
-check "up with what was chosen before" timeout 120 quartermaster up
-check "has the client" said ".image | startswith(\"$work/two.tar@\")"
-check "up with the host's" up --glusterfs-mount-container=host
-check "ends the client" [ -z "$(client)" ]
-check "mounted by the host" quartermaster mount data "$mnt"
-check "the data is there" intact
 check "down --delete-data" quartermaster down --delete-data
 left() { grep " $work/\| $QM_RUN_DIR" /proc/self/mountinfo; ls -d "$QM_RUN_DIR" "$QM_STATE_DIR"; find /sys/fs/cgroup -maxdepth 2 -name "quartermaster-qm*" -newer "$work/node.yaml"; pgrep -f "$QM_RUN_DIR"; }
 check "nothing is left" [ -z "$(left 2> /dev/null)" ]

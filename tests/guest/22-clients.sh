@@ -88,6 +88,7 @@ done
 check "the node service is back" answers
 check "the clients are the same" [ "$(client nfs) $(client iscsi)" = "$before" ]
 check "down is refused: somebody uses it" refuses 'could not be unmounted|users yet|in use' bash -c 'exec 7> /run/k/nfs/held; quartermaster down'
+check "what it has taken away already comes back" bring lun
 check "the share is written" share_written again
 check "kill -9 of the iSCSI client" kill -9 "$(client iscsi)"
 check "it comes back, with its daemon" wait_for 60 said iscsi '.users == 1'
