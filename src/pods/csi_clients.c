@@ -93,6 +93,23 @@ static const json_t *find(const json_t *daemonsets, const char *id)
 	return NULL;
 }
 
+static bool has(const json_t *list, const char *word)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach (list, i, one)
+		if (streq(json_string_value(one), word))
+			return true;
+	return false;
+}
+
+/* What a class or a volume asks for is no client of all, unless it was until now. */
+static bool is_named_only(const struct clients_view *v, const char *id)
+{
+	return json_object_get(v->named, id) && !has(v->order, id);
+}
+
 /* Those of other images that still serve, the newest first. Borrowed ones in a new array. */
 static json_t *others(const struct clients_view *v, const char *id)
 {
@@ -101,7 +118,7 @@ static json_t *others(const struct clients_view *v, const char *id)
 
 	json_array_foreach ((json_t *)v->daemonsets, i, o) {
 		if (streq(id_of(o), id) || object_annotation(o, CSI_REFUSED) ||
-		    json_object_get(v->named, id_of(o)))
+		    is_named_only(v, id_of(o)))
 			continue;
 		for (k = 0; k < json_array_size(list); k++) /* times as Kubernetes writes them */
 			if (strcmp(jstr(o, "metadata", "creationTimestamp"),
@@ -179,17 +196,6 @@ static bool is_ready(const json_t *have, const struct counts *c)
 
 /* ---- what is to be done ---------------------------------------------------------------------- */
 
-static bool has(const json_t *list, const json_t *word)
-{
-	const json_t *one;
-	size_t i;
-
-	json_array_foreach (list, i, one)
-		if (json_equal(one, word))
-			return true;
-	return false;
-}
-
 /* What is no longer there does no harm in an order; another order would roll the node service. */
 static json_t *settle_order(const json_t *before, json_t *wanted)
 {
@@ -199,7 +205,7 @@ static json_t *settle_order(const json_t *before, json_t *wanted)
 	if (!json_equal(json_array_get(before, 0), json_array_get(wanted, 0)))
 		return wanted;
 	json_array_foreach (wanted, i, id)
-		if (!has(before, id))
+		if (!has(before, json_string_value(id)))
 			return wanted;
 	json_decref(wanted);
 	return json_incref((json_t *)before);
@@ -221,13 +227,14 @@ static json_t *order_of(const char *id, const json_t *old, bool refused)
 	return list;
 }
 
-static void remove_all(struct clients_plan *p, const json_t *daemonsets)
+static void remove_all(struct clients_plan *p, const json_t *daemonsets, const json_t *named)
 {
 	const json_t *o;
 	size_t i;
 
 	json_array_foreach (daemonsets, i, o)
-		json_array_append_new(p->remove, json_string(object_name(o)));
+		if (!json_object_get(named, id_of(o)))
+			json_array_append_new(p->remove, json_string(object_name(o)));
 }
 
 /* Those that were taken back, and that nobody wants any more. */
@@ -290,7 +297,7 @@ static void plan(const struct clients_view *v, const char *id, const json_t *old
 	p->refuse = have && !refused && json_array_size(old) && c.failing &&
 		    age_of(have, v->now_ms) >= v->patience_ms;
 	if (have && !refused && is_ready(have, &c))
-		remove_all(p, old);
+		remove_all(p, old, v->named);
 	p->order = settle_order(v->order, order_of(id, old, refused || p->refuse));
 	if (refused || p->refuse) {
 		p->reason = "RolledBack";

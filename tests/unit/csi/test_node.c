@@ -289,6 +289,69 @@ static void test_directory(void **state)
 	assert_int_equal(stats(ID, in_dir("stage"), NULL), GRPC_NOT_FOUND);
 }
 
+/* A file system whose server has ended, over what is at path. */
+static bool mount_dead(const char *path)
+{
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	cleanup_free char *options = xasprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
+	bool done = fd >= 0 && mount("dead", path, "fuse", 0, options) == 0;
+
+	if (fd >= 0)
+		close(fd);
+	return done;
+}
+
+static size_t lost_now(const char *pod)
+{
+	cleanup_json json_t *lost = csi_node_lost(node);
+	const json_t *one = json_array_get(lost, 0);
+
+	if (one) {
+		assert_string_equal(jstr(one, "name"), pod);
+		assert_string_equal(jstr(one, "namespace"), "apps");
+		assert_string_equal(jstr(one, "uid"), "1-2-3");
+		assert_string_equal(jstr(one, "volume"), ID);
+		assert_string_equal(jstr(one, "target"), in_dir("target"));
+	}
+	return json_array_size(lost);
+}
+
+/* The pod of a mount whose client died is known by what kubelet said when it was published. */
+static void test_lost(void **state)
+{
+	static const char *const words[][2] = { { "csi.storage.k8s.io/pod.name", "web-0" },
+						{ "csi.storage.k8s.io/pod.namespace", "apps" },
+						{ "csi.storage.k8s.io/pod.uid", "1-2-3" } };
+	Csi__V1__NodePublishVolumeRequest__VolumeContextEntry pod[3], *of_pod[3];
+	Csi__V1__NodeStageVolumeRequest q = stage_request(ID);
+	Csi__V1__NodePublishVolumeRequest p = publish_request(ID, "target");
+	enum grpc_code code;
+
+	if (!can_mount)
+		skip();
+	for (size_t i = 0; i < 3; i++) {
+		pod[i] = (Csi__V1__NodePublishVolumeRequest__VolumeContextEntry)
+			CSI__V1__NODE_PUBLISH_VOLUME_REQUEST__VOLUME_CONTEXT_ENTRY__INIT;
+		pod[i].key = (char *)words[i][0];
+		pod[i].value = (char *)words[i][1];
+		of_pod[i] = &pod[i];
+	}
+	p.volume_context = of_pod;
+	p.n_volume_context = 3;
+	assert_int_equal(call("NodeStageVolume", &q, NULL), GRPC_OK);
+	assert_int_equal(call("NodePublishVolume", &p, NULL), GRPC_OK);
+	assert_int_equal(lost_now("web-0"), 0);
+	if (access("/dev/fuse", R_OK | W_OK) == 0) {
+		assert_true(mount_dead(in_dir("target")));
+		assert_int_equal(lost_now("web-0"), 1);
+		assert_int_equal(health(ID, in_dir("target"), &code), 1);
+		assert_int_equal(umount2(in_dir("target"), MNT_DETACH), 0);
+	}
+	assert_int_equal(lost_now("web-0"), 0);
+	assert_int_equal(unpublish(ID, in_dir("target")), GRPC_OK);
+	assert_int_equal(unstage(ID, in_dir("stage")), GRPC_OK);
+}
+
 static void test_what_is_in_the_way(void **state)
 {
 	Csi__V1__NodeStageVolumeRequest q = stage_request(ID);
@@ -937,6 +1000,7 @@ int main(void)
 		cmocka_unit_test(test_publish_arguments),
 		cmocka_unit_test(test_stats_arguments),
 		cmocka_unit_test(test_directory),
+		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_what_is_in_the_way),
 		cmocka_unit_test(test_fencing),
 		cmocka_unit_test(test_single_user),

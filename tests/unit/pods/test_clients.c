@@ -216,7 +216,8 @@ static void another_choice(void **state)
 /* One that a class or a volume names is not the old one of all. */
 static void named_by_a_class(void **state)
 {
-	cleanup_json json_t *named = json_pack("{s:s}", old_id, OLD);
+	cleanup_json json_t *named = json_pack("{s:s}", old_id, OLD),
+			    *order = json_pack("[s]", old_id);
 	struct clients_view v = { .image = NEW,
 				  .daemonsets = daemonsets,
 				  .pods = pods,
@@ -231,6 +232,21 @@ static void named_by_a_class(void **state)
 	assert_true(p.updated);
 	assert_int_equal(json_array_size(p.remove), 0);
 	assert_order(new_id, NULL);
+
+	/* but what was that of all is gone back to, whoever else names it, and stays */
+	v.order = order;
+	clients_plan_done(&p);
+	clients_plan(&v, &p);
+	assert_true(p.updated);
+	assert_int_equal(json_array_size(p.remove), 0);
+	assert_order(new_id, old_id);
+	json_array_remove(pods, 1);
+	add_pod(NEW, "a", false, waiting("ErrImagePull", NULL));
+	v.now_ms = 10000 + PATIENCE_MS;
+	clients_plan_done(&p);
+	clients_plan(&v, &p);
+	assert_true(p.refuse);
+	assert_order(old_id, new_id);
 }
 
 /* There is nothing to go back to: it is told, and waited for. */
