@@ -409,8 +409,9 @@ static int undo(struct work *w)
 static bool class_is_ours(const struct operator* op, const json_t *class)
 {
 	const char *ns = jstr(class, "parameters", "namespace");
-	return streq(jstr(class, "provisioner"), QM_DRIVER) && !class_is_connection(class) &&
-	       streq(jstr(class, "parameters", "deployment"), op->deployment) &&
+	const char *deployment = jstr(class, "parameters", "deployment");
+	return streq(jstr(class, "provisioner"), QM_DRIVER) &&
+	       (deployment ? streq(deployment, op->deployment) : class_is_connection(class)) &&
 	       (!ns || streq(ns, op->ns));
 }
 
@@ -465,7 +466,7 @@ static bool is_ours(struct work *w)
 
 	w->class = class ? reader_get(w->r->cache, &KIND_STORAGECLASS, NULL, class) : NULL;
 	if (w->class)
-		return class_is_ours(w->op, w->class) || connection_is_ours(w->op, w->class);
+		return class_is_ours(w->op, w->class);
 	if (!chosen || !object_has_finalizer(w->claim, QM_FINALIZER_PROVISION))
 		return false;
 	cleanup_json json_t *pool = reader_get(w->r->cache, &KIND_STORAGEPOOL, w->op->ns, chosen);
