@@ -369,9 +369,10 @@ static const char *options_for(const Csi__V1__NodeStageVolumeRequest *q, const s
  * The context, and where this node alone writes also what makes the driver keep others out, if it can.
  * Caller frees the entries.
  */
-static struct map context_for(struct map given, const struct wanted *w, struct map_entry *more)
+static struct map context_for(const Csi__V1__NodeStageVolumeRequest *q, const struct wanted *w,
+			      struct map_entry *more)
 {
-	struct map all = { 0 };
+	struct map given = MAP_OF(q, volume_context), all = { 0 };
 	const struct driver *driver = NULL;
 
 	all.entries = xcalloc(given.count + 1, sizeof(struct map_entry *));
@@ -399,7 +400,7 @@ static int connect_placed(struct csi_node *n, const Csi__V1__NodeStageVolumeRequ
 {
 	cleanup_with(placed_done) struct placed p = { 0 };
 	struct map_entry exclusive = { 0 };
-	struct map context = context_for(MAP_OF(q, volume_context), w, &exclusive);
+	struct map context = context_for(q, w, &exclusive);
 	char *connection = NULL;
 	int r;
 

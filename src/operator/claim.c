@@ -427,8 +427,9 @@ static int undo(struct work *w)
 bool class_is_ours(const struct operator* op, const json_t *class)
 {
 	const char *ns = jstr(class, "parameters", "namespace");
-	return streq(jstr(class, "provisioner"), QM_DRIVER) && !class_is_connection(class) &&
-	       streq(jstr(class, "parameters", "deployment"), op->deployment) &&
+	const char *deployment = jstr(class, "parameters", "deployment");
+	return streq(jstr(class, "provisioner"), QM_DRIVER) &&
+	       (deployment ? streq(deployment, op->deployment) : class_is_connection(class)) &&
 	       (!ns || streq(ns, op->ns));
 }
 
@@ -483,7 +484,7 @@ static bool is_ours(struct work *w)
 
 	w->class = class ? reader_get(w->r->cache, &KIND_STORAGECLASS, NULL, class) : NULL;
 	if (w->class)
-		return class_is_ours(w->op, w->class) || connection_is_ours(w->op, w->class);
+		return class_is_ours(w->op, w->class);
 	if (!chosen || !has_begun(w))
 		return false;
 	cleanup_json json_t *pool = reader_get(w->r->cache, &KIND_STORAGEPOOL, w->op->ns, chosen);

@@ -33,15 +33,6 @@ bool class_is_connection(const json_t *class)
 	       jstr(class, "parameters", "driverVolumeType");
 }
 
-bool connection_is_ours(const struct operator* op, const json_t *class)
-{
-	const char *deployment = jstr(class, "parameters", "deployment"),
-		   *ns = jstr(class, "parameters", "namespace");
-
-	return class_is_connection(class) && (!deployment || streq(deployment, op->deployment)) &&
-	       (!ns || streq(ns, op->ns));
-}
-
 bool pv_is_connection(const json_t *pv)
 {
 	return streq(jstr(pv, "spec", "csi", "driver"), QM_DRIVER) &&

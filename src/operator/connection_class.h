@@ -13,8 +13,6 @@
 #define QM_ANNOTATION_CONNECTION QM_PREFIX "connection" /* PV: of such a class; lun-<hash> */
 
 bool class_is_connection(const json_t *class);
-/* Whether this deployment may answer for it: any may, unless the class names one. */
-bool connection_is_ours(const struct operator* op, const json_t *class);
 bool pv_is_connection(const json_t *pv);
 /*
  * Makes the claim's volume, or finds that it is there: 0; 1 where it was made now. -EINVAL: class or
