@@ -96,7 +96,7 @@ keep() {
 	! declare -F own_cleanup || { own_cleanup; unset -f own_cleanup; }
 	for ns in "${others[@]}"; do remove_deployment "$ns"; done
 	q delete pvc --all --timeout=60s && q delete pod -l '!quartermaster.storage/role' --grace-period=1 --timeout=60s
-	operator_as_installed && clients_as_told && wait_for 60 as_installed && kubectl annotate namespace quartermaster --overwrite "$mark=$(cat "$archives/made-of")" && is_kept=1
+	operator_as_installed && clients_as_told && wait_for 30 as_installed && kubectl annotate namespace quartermaster --overwrite "$mark=$(cat "$archives/made-of")" && is_kept=1
 } > /dev/null 2>&1
 fresh() { ! kubectl get namespace quartermaster > /dev/null 2>&1 || remove; }
 
