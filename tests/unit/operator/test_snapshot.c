@@ -664,6 +664,64 @@ static void snapshots_need_room(void **state)
 }
 
 /* Where a snapshot-controller leads, it makes the contents; when it is gone, we do. */
+/* What no program would write, as far as the API takes it: the operator lives on, and does its work. */
+static void absurd(void **state)
+{
+	static const char *const specs[] = {
+		"{}",
+		"{'source':{}}",
+		"{'source':{'persistentVolumeClaimName':''}}",
+		"{'source':{'persistentVolumeClaimName':'../../etc'}}",
+		"{'source':{'persistentVolumeClaimName':'none'},'volumeSnapshotClassName':''}",
+		"{'source':{'persistentVolumeClaimName':'a'},'volumeSnapshotClassName':'../x'}",
+		"{'source':{'volumeSnapshotContentName':'x-0'}}",
+		"{'source':{'volumeSnapshotContentName':'none','persistentVolumeClaimName':'a'}}",
+		"{'deletionPolicy':'Burn','source':{'volumeHandle':'../../etc'}}",
+		"{'volumeSnapshotRef':{},'source':{'volumeHandle':'v1.gold-1.d.../..'}}",
+		"{'volumeSnapshotRef':{'name':'x-1','namespace':'default','uid':'?'},"
+		"'source':{'volumeHandle':'v1.gold-1.s.x'}}",
+		"{'volumeSnapshotRef':{'name':'x-1'},'source':{'snapshotHandle':'v1.nopool.s.x'}}",
+		"{'source':{'snapshotHandle':'v1.gold-1.d.x','volumeHandle':'v1.gold-1.d.x'}}",
+	};
+	const struct kind *const both[] = { &KIND_VOLUMESNAPSHOT, &KIND_VOLUMESNAPSHOTCONTENT };
+	struct fixture *f = online();
+	int taken = 0;
+
+	ask_for(f, "a", (struct ask){ .size = "1Gi" });
+	settle(f);
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(specs); i++) {
+		const struct kind *kind = both[i % 2];
+		cleanup_free char *text = xstrdup(specs[i / 2]);
+		json_t *spec = NULL;
+		char name[32], version[64];
+		for (char *p = text; *p; p++)
+			*p = *p == '\'' ? '"' : *p;
+		assert_int_equal(json_parse(text, strlen(text), &spec, NULL), 0);
+		if (kind == &KIND_VOLUMESNAPSHOTCONTENT) {
+			jset(spec, json_string(QM_DRIVER), "driver");
+			if (!jget(spec, "deletionPolicy"))
+				jset(spec, json_string("Delete"), "deletionPolicy");
+		}
+		snprintf(name, sizeof(name), "x-%zu", i);
+		cleanup_json json_t *o = json_pack(
+			"{s:s, s:s, s:{s:s, s:s*}, s:o, s:{s:s, s:b}}", "apiVersion",
+			kind_api_version(kind, version, sizeof(version)), "kind", kind->kind,
+			"metadata", "name", name, "namespace", kind->namespaced ? NS : NULL, "spec",
+			spec, "status", "boundVolumeSnapshotContentName", "../x", "readyToUse", 1);
+		taken += kube_create(f->api, kind, o, NULL, NULL) == 0;
+	}
+	print_message("%d of %zu are taken\n", taken, 2 * ARRAY_SIZE(specs));
+	assert_true(taken > 0);
+	settle(f);
+	fixture_restart(f);
+	settle(f);
+	add_snapshot(f, "good", "a", NULL);
+	settle(f);
+	cleanup_json json_t *s = get(f, &KIND_VOLUMESNAPSHOT, "good");
+	assert_true(jbool(s, "status", "readyToUse"));
+	fixture_free(f);
+}
+
 static void another_controller(void **state)
 {
 	struct fixture *f = online();
@@ -801,6 +859,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(snapshot_deleted_early),
 		cmocka_unit_test(snapshots_need_room),
 		cmocka_unit_test(another_controller),
+		cmocka_unit_test(absurd),
 		cmocka_unit_test(files_hold_their_bricks),
 		cmocka_unit_test(any_write_may_fail),
 	};
