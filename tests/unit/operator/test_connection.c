@@ -163,7 +163,7 @@ static void refused(void **state)
 	with(f, "b", "driverVolumeType", "ISCSY", "ReadWriteOnce", "ISCSY");
 	with(f, "c", "authPassword", "geheim", "ReadWriteOnce", "Secret");
 	with(f, "d", "fencing", "maybe", "ReadWriteOnce", "fencing");
-	with(f, "e", SECRET "name", "x", "ReadWriteOnce", "set both");
+	with(f, "e", SECRET "name", "x", "ReadWriteOnce", "needs both");
 	with(f, "g", "targetPortal", "192.0.2.9:3260", "ReadWriteMany", "one writer");
 	cleanup_json json_t *claim = get_claim(f, "c");
 	assert_null(strstr(object_annotation(claim, QM_ANNOTATION_WAITING), "geheim"));
