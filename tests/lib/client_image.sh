@@ -7,6 +7,7 @@ client_image() {
 	work=$(mktemp -d /var/tmp/qm-client-image.XXXXXX) || return 1
 	mkdir -p "$work/root"/usr/{bin,sbin,lib,lib64} "$work/root"/{etc,proc,dev} &&
 		ln -s usr/bin usr/sbin usr/lib usr/lib64 "$work/root/" &&
+		echo 'root:x:0:0:root:/root:/bin/sh' > "$work/root/etc/passwd" && # iscsid asks who talks to it
 		client_image_files "$@" | sort -u | while read -r file; do
 			mkdir -p "$work/root$(dirname "$file")" && cp -a "$file" "$work/root$file" || exit 1
 		done && tar -C "$work/root" -cf "$work/layer.tar" . &&
