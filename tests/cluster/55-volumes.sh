@@ -149,7 +149,7 @@ user_app() {
 inline() { echo "{\"csi\": {\"driver\": \"csi.quartermaster.storage\", \"volumeAttributes\": {$1}}}"; }
 of_claim() { echo "{\"persistentVolumeClaim\": {\"claimName\": \"$1\"}}"; }
 writes='id -G && echo mine > /data/mine && cat /data/mine && sleep 100000'
-wrote() { user_app "$1" "$2" "$3" "$writes" | k apply -f - && runs "$1" && wait_for 30 eval "k logs $1 | grep mine"; }
+wrote() { user_app "$1" "$2" "$3" "$writes" | k apply -f - && { runs "$1" && wait_for 30 eval "k logs $1 | grep mine" || { k logs "$1"; return 1; }; }; }
 inline_files() { lab exec 1 sh -c 'ls /var/lib/quartermaster/hostvol/mnt/*/ephemeral/node1/'; }
 no_inline_files() { inline_files && [ -z "$(inline_files)" ]; }
 strict() {
