@@ -136,7 +136,8 @@ rolled() { local n; for n in 1 2 3; do [ -n "$(served $n)" ] && [ "$(served $n)"
 watch_online() { while :; do field storagestatus/glusterfs '{.spec.status}{"\n"}'; done > "$work/statuses" 2> /dev/null; }
 stayed_online() { [ -s "$work/statuses" ] && ! grep -vx ONLINE "$work/statuses"; }
 own_cleanup() { [ -z "${watcher:-}" ] || kill "$watcher" 2> /dev/null; }
-serial=$(served 1)
+has_serial() { serial=$(served 1) && [ -n "$serial" ]; }
+check "a certificate is in use" wait_for 30 has_serial
 watch_online &
 watcher=$!
 check "a certificate of a few days" short_certificate
