@@ -90,6 +90,6 @@ check "mounted once more" quartermaster mount data "$mnt"
 check "the data is there" intact
 
 check "down --delete-data" quartermaster down --delete-data
-left() { grep " $work/\| $QM_RUN_DIR" /proc/self/mountinfo; ls -d "$QM_RUN_DIR" "$QM_STATE_DIR"; find /sys/fs/cgroup -maxdepth 2 -name "quartermaster-qm*" -newer "$work/node.yaml"; pgrep -f "$QM_RUN_DIR"; }
+left() { grep " $work/\| $QM_RUN_DIR" /proc/self/mountinfo; ls -d "$QM_RUN_DIR" "$QM_STATE_DIR"; find /sys/fs/cgroup -maxdepth 2 ! -path "*/unified/*" -name "quartermaster-qm*" -newer "$work/node.yaml"; pgrep -f "$QM_RUN_DIR"; }
 check "nothing is left" [ -z "$(left 2> /dev/null)" ]
 plan
