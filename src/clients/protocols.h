@@ -41,6 +41,7 @@ struct client_protocol {
 		*own; /* directories that are written to, empty at first; ended by NULL, or NULL */
 	const struct client_path *paths; /* ended by NULL; or NULL */
 	const struct client_daemon *daemon; /* or NULL */
+	bool pid; /* the machine's processes: a caller's groups are looked up by its pid */
 	bool ipc; /* the machine's semaphores, by which device mapper waits for udev */
 };
 #define CLIENT_PROTOCOLS_MAX 8

@@ -138,14 +138,16 @@ static json_t *process(const struct client_protocol *p, const json_t *settings)
 			 "env", environment(settings), "cwd", "/", "capabilities", capabilities());
 }
 
-/* The machine's network; its semaphores where they are needed. */
+/* The machine's network; its processes and semaphores where they are needed. */
 static json_t *kernel_part(const struct client_protocol *p, const char *id)
 {
 	cleanup_free char *cgroup = xasprintf("/quartermaster-%s", id);
-	json_t *namespaces = json_pack("[{s:s}, {s:s}]", "type", "pid", "type", "mount");
+	json_t *namespaces = json_pack("[{s:s}]", "type", "mount");
 	json_t *o =
 		json_pack("{s:o, s:s}", "namespaces", namespaces, "rootfsPropagation", "rshared");
 
+	if (!p->pid)
+		json_array_append_new(namespaces, json_pack("{s:s}", "type", "pid"));
 	if (!p->ipc)
 		json_array_append_new(namespaces, json_pack("{s:s}", "type", "ipc"));
 	if (runtime_has_cgroups()) {

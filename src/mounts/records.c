@@ -71,13 +71,27 @@ static bool is_source(const struct mount_entry *e, const char *source)
 	       (streq(e->fs_type, "fuse.glusterfs") && volume && ours && streq(volume, ours));
 }
 
+/* NFS has no root: it shows a directory below an export as if that had been mounted. */
+static bool is_below_source(const struct mount_entry *e, const char *source, const char *sub)
+{
+	size_t len = strlen(source);
+
+	while (len && source[len - 1] == '/')
+		len--;
+	return strncmp(e->fs_type, "nfs", 3) == 0 && streq(e->root, "/") &&
+	       strncmp(e->source, source, len) == 0 && e->source[len] == '/' &&
+	       streq(e->source + len + 1, sub);
+}
+
 bool record_is_mount(const json_t *record, const struct mount_entry *e)
 {
-	cleanup_free char *root = xasprintf("/%s", record_sub(record));
+	const char *sub = record_sub(record);
+	cleanup_free char *root = xasprintf("/%s", sub);
 	const char *source = jstr(record, "detail", "source"), *path = jstr(record, "path");
 
 	if (source)
-		return is_source(e, source) && streq(e->root, root);
+		return (is_source(e, source) && streq(e->root, root)) ||
+		       is_below_source(e, source, sub);
 	/* a local directory: its file system's own root is above or below ours */
 	return !path || str_has_suffix(path, e->root) || str_has_suffix(e->root, path) ||
 	       streq(e->root, "/");

@@ -280,6 +280,8 @@ json_t *csi_client(const struct csi_settings *s, size_t protocol, const char *im
 	json_object_set_new(c, "terminationMessagePolicy", json_string("FallbackToLogsOnError"));
 	spec = pod_spec("quartermaster-client", CLIENT_END_S, p.volumes, c);
 	json_object_set_new(spec, "initContainers", json_pack("[o]", install_container(s)));
+	if (client_protocols[protocol].pid)
+		json_object_set_new(spec, "hostPID", json_true());
 	if (client_protocols[protocol].ipc)
 		json_object_set_new(spec, "hostIPC", json_true());
 	return daemonset(s, full, labels, json_pack("{s:s}", "type", "OnDelete"), spec);

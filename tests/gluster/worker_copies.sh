@@ -37,8 +37,8 @@ find b f:pvc-gone
 list b
 EOT
 )
-is "$(grep -c ': rc 0' <<<"$out")" 15 "volumes of three kinds are made, found, grown, archived, removed" || echo "$out" | sed 's/^/# /'
-is "$(grep -c 'rc -2,' <<<"$out") $(grep -c 'rc -95,' <<<"$out")" "3 1" "one of another kind or name is none, a whole volume is not a worker's"
+is "$(grep -c ': rc 0' <<<"$out")" 16 "volumes of four kinds are made, found, grown, archived, removed" || echo "$out" | sed 's/^/# /'
+is "$(grep -c 'rc -2,' <<<"$out")" 3 "one of another kind or name is none"
 grep -q '"name":"pvc-file","kind":"f","size":268435456,"ready":true' <<<"$out"
 ok "making one again makes it no smaller"
 is "$(for i in 1 2 3; do stat -c %s:%a "$(brick $i b)/$(at virtblock pvc-file)"; done | sort -u)" 299892736:600 "the file is as long, on every brick"

@@ -228,6 +228,8 @@ static void client(void **state)
 	assert_string_equal(jstr(o, "metadata", "name"), name);
 	assert_string_equal(jstr(o, "spec", "selector", "matchLabels", CSI_CLIENT_ID), id);
 	assert_true(has_word(o, "--need=glusterfs"));
+	/* else a user's further groups, such as fsGroup, would count for nothing in a volume */
+	assert_true(jbool(pod_of(o), "hostPID"));
 	assert_string_equal(jstr(o, "spec", "updateStrategy", "type"), "OnDelete");
 	assert_string_equal(jstr(install, "image"), "operator:1");
 	assert_string_equal(jstr(container_of(o), "image"), "glusterfs:1");
@@ -271,6 +273,7 @@ static void other_client(void **state)
 	assert_null(mount_at(o, TLS_DIR)); /* no business of NFS */
 	assert_null(mount_at(o, "/etc/iscsi"));
 	assert_null(jget(pod_of(o), "hostIPC"));
+	assert_null(jget(pod_of(o), "hostPID"));
 }
 
 /* A block protocol's software works on the machine, and hostvol beside it on the same files. */
