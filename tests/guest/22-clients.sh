@@ -87,6 +87,9 @@ for victim in node supervise operator; do
 done
 check "the node service is back" answers
 check "the clients are the same" [ "$(client nfs) $(client iscsi)" = "$before" ]
+check "down is refused: somebody uses it" refuses 'could not be unmounted|users yet|in use' bash -c 'exec 7> /run/k/nfs/held; quartermaster down'
+check "what it has taken away already comes back" bring lun
+check "the share is written" share_written again
 check "kill -9 of the iSCSI client" kill -9 "$(client iscsi)"
 check "it comes back, with its daemon" wait_for 60 said iscsi '.users == 1'
 check "the LUN is written" lun_written
@@ -116,9 +119,7 @@ check "the share comes" bring nfs
 check "and is written" share_written host
 check "the LUN comes" bring lun
 check "and is written" lun_written
-check "the share goes" take nfs
-check "the LUN goes" take lun
-check "down" quartermaster down --delete-data
+check "down takes both away" quartermaster down --delete-data
 left() { [ "$(nfs_mounts)" = 0 ] || grep nfs /proc/mounts; ls -d $run /sys/fs/cgroup/quartermaster*; grep " $state/" /proc/self/mountinfo; pgrep -f qm-client; }
 check "nothing is left" [ -z "$(left 2> /dev/null)" ]
 check "no session either" count sessions 0
