@@ -69,7 +69,7 @@ static int grow_info(struct pool_fs *p, enum volume_kind kind, const char *name,
 	int rc = info_get(p, kind, name, &info, err);
 	if (rc < 0)
 		return rc;
-	if (jget(info, "size") && !info_ready(info))
+	if (jget(info, "size") && !info_ready(p, kind, name, info))
 		return error_set(err, EEXIST, "volume %s is in the making, as a copy of %s", name,
 				 jstr(info, "source") ? jstr(info, "source") : "another");
 	*ret_size = jint(info, "size");
@@ -80,7 +80,7 @@ static int grow_info(struct pool_fs *p, enum volume_kind kind, const char *name,
 		json_object_set_new(info, "size", json_integer(size));
 	} else {
 		json_decref(info);
-		info = info_new(kind, name, size);
+		info = info_new(p, kind, name, size);
 	}
 	return info_put(p, kind, name, info, err);
 }
@@ -93,7 +93,7 @@ static int grow_info(struct pool_fs *p, enum volume_kind kind, const char *name,
 static int create_once(struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size,
 		       struct error *err)
 {
-	cleanup_json json_t *fresh = info_new(kind, name, size);
+	cleanup_json json_t *fresh = info_new(p, kind, name, size);
 	cleanup_free char *file = xasprintf("%s.json", name), *text = json_text(fresh);
 	cleanup_object glfs_object_t *dir = NULL;
 	glfs_fd_t *info = NULL;
@@ -169,12 +169,23 @@ int pool_fs_discard(struct pool_fs *p, enum volume_kind kind, const char *name, 
 	return rc < 0 ? rc : 0;
 }
 
+/* An order that was given before the volume was made by another is not for this one. */
+static int check_epoch(struct pool_fs *p, enum volume_kind kind, const char *name, json_t **ret,
+		       struct error *err)
+{
+	int rc = info_get(p, kind, name, ret, NULL);
+	return rc < 0 ? 0 : info_check_epoch(p, name, *ret, err);
+}
+
 static int remove_once(struct pool_fs *p, enum volume_kind kind, const char *name,
 		       struct error *err)
 {
-	int rc = pool_fs_discard(p, kind, name, err);
+	cleanup_json json_t *info = NULL;
+	int rc = check_epoch(p, kind, name, &info, err);
 	if (rc == 0)
-		rc = copy_forget(p, kind, name, err);
+		rc = pool_fs_discard(p, kind, name, err);
+	if (rc == 0)
+		rc = copy_forget(p, kind, name, info, err);
 	return rc < 0 ? rc : info_remove(p, kind, name, err);
 }
 
@@ -195,7 +206,10 @@ int pool_fs_archive(struct pool_fs *p, enum volume_kind kind, const char *name, 
 	cleanup_free char *to = xasprintf("archived-%s", name);
 	cleanup_free char *info = xasprintf("%s.json", name),
 			  *info_to = xasprintf("archived-%s.json", name);
-	int rc = move_entry(p, PART_DATA, kind, name, name, NULL, to, err);
+	cleanup_json json_t *said = NULL;
+	int rc = check_epoch(p, kind, name, &said, err);
+	if (rc == 0)
+		rc = move_entry(p, PART_DATA, kind, name, name, NULL, to, err);
 	if (rc >= 0)
 		rc = move_entry(p, PART_INFO, kind, name, info, NULL, info_to, err);
 	return rc < 0 ? rc : 0;
@@ -237,7 +251,7 @@ int pool_fs_find(struct pool_fs *p, enum volume_kind kind, const char *name, jso
 		rc = error_errno(err, errno, "cannot look for %s in the pool", name);
 	if (rc < 0 && rc != -ENOENT)
 		return rc;
-	*ret = described(kind, name, info, o && info_ready(info));
+	*ret = described(kind, name, info, o && info_ready(p, kind, name, info));
 	return 0;
 }
 
@@ -285,7 +299,8 @@ static int list_entry(glfs_object_t *dir, const struct dir_entry *e, void *userd
 	cleanup_free char *name = xstrndup(e->name, len - 5);
 	if (file_get(l->p->fs, dir, e->name, &text, err) == 0 && text.data)
 		json_parse(text.data, text.len, &info, NULL);
-	json_array_append_new(l->found, described(l->kind, name, info, info_ready(info)));
+	json_array_append_new(
+		l->found, described(l->kind, name, info, info_ready(l->p, l->kind, name, info)));
 	buf_done(&text);
 	return 0;
 }

@@ -145,6 +145,45 @@ killed virtblock f:pvc-kill-file s:snap-file "$(sum "$(at snap snap-file)")" sum
 killed subvol pvc-kill-tree s:snap-1 "$tree" print_tree
 links_gone() { [ -z "$(ls -A "$(brick 1 b)/.quartermaster-copy"; ls -A "$(brick 1 b)/.quartermaster-trash")" ] || { driver <<<$'stat b\nsleep 500' >/dev/null; false; }; }
 
+# ---- a worker of an earlier leader ------------------------------------------------------------
+# One that is stopped in the middle is passed by; when it goes on, it neither completes nor damages the copy.
+inode() { stat -c %i "$(brick 1 b)/$(at "$1" "$2")"; }
+stopped() { # KIND-PREFIX NAME SOURCE WANT PRINT
+	QM_EPOCH=1 driver <<<"until copy b $2 299892736 $3" >"$LAB/stale.out" &
+	local old=$! new pids before
+	until_true 20 begun "$1" "${2#*:}"
+	until_true 10 inode "$1" "${2#*:}" >/dev/null
+	pids=$(pgrep -f "^[^ ]*qm-gluster --pool b .*$LOGS/.*--epoch 1 ") && kill -STOP $pids
+	before=$(inode "$1" "${2#*:}")
+	QM_EPOCH=2 driver <<<"until copy b $2 299892736 $3" >"$LAB/new.out" &
+	new=$!
+	# it may have been stopped with a lock of GlusterFS's own in its hands
+	until_true 20 grep -q . "$LAB/new.out"
+	kill -CONT $pids
+	wait $new; wait $old
+	is "$(sed 's/: rc \(-*[0-9]*\),.*/ \1/' "$LAB/new.out")" "copy b $2 0" "passed by, the copy is completed by the next leader's worker" || cat "$LAB/new.out" "$LAB/stale.out" | sed 's/^/# /'
+	[ "$before" != "$(inode "$1" "${2#*:}")" ] && info "$1" "${2#*:}" | grep -q '"ready":true.*"epoch":2\|"epoch":2.*"ready":true'
+	ok "which began anew" || info "$1" "${2#*:}" | sed 's/^/# /'
+	[ "$($5 "$(at "$1" "${2#*:}")")" = "$4" ]
+	ok "and is what it should be, when the other has gone on"
+}
+stopped virtblock f:pvc-fenced s:snap-file "$(sum "$(at snap snap-file)")" sum
+stopped subvol pvc-fenced-tree s:snap-1 "$tree" print_tree
+out=$(QM_EPOCH=1 driver <<<"remove b f:pvc-fenced
+archive b pvc-fenced-tree")
+is "$(grep -c 'rc -11' <<<"$out") $(sum "$(at virtblock pvc-fenced)")" "2 $(sum "$(at snap snap-file)")" "an order of the earlier leader does not end what the later one made" || echo "# $out"
+QM_EPOCH=3 driver <<<"copy b f:pvc-given 299892736 s:snap-file
+sleep 400" >/dev/null
+before=$(inode virtblock pvc-given)
+given=$(info virtblock pvc-given)
+out=$(QM_EPOCH=4 driver <<<"until copy b f:pvc-given 299892736 s:snap-file")
+grep -q '"ready":true' <<<"$given" || ! grep -q epoch <<<"$given"
+ok "a worker that ends gives back what it was making" || echo "# $given"
+is "$(inode virtblock pvc-given) $(sum "$(at virtblock pvc-given)")" "$before $(sum "$(at snap snap-file)")" "and the next one goes on with it" || echo "# $out"
+QM_EPOCH=4 driver <<<"remove b f:pvc-fenced
+remove b pvc-fenced-tree
+remove b f:pvc-given" >/dev/null
+
 # ---- a hostile tree, and a copy that is not wanted any more -----------------------------------
 touch "$LAB/go"
 in_box 1 bash -c "mkdir $acl/secret-place && echo key >$acl/secret-place/key; cd $acl/$dir && while [ -e $LAB/go ]; do
