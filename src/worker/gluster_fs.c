@@ -169,22 +169,12 @@ int pool_fs_discard(struct pool_fs *p, enum volume_kind kind, const char *name, 
 	return rc < 0 ? rc : 0;
 }
 
-/* An order that was given before the volume was made by another is not for this one. */
-static int check_epoch(struct pool_fs *p, enum volume_kind kind, const char *name, json_t **ret,
-		       struct error *err)
-{
-	int rc = info_get(p, kind, name, ret, NULL);
-	return rc < 0 ? 0 : info_check_epoch(p, name, *ret, err);
-}
-
 static int remove_once(struct pool_fs *p, enum volume_kind kind, const char *name,
 		       struct error *err)
 {
 	cleanup_json json_t *info = NULL;
-	int rc = check_epoch(p, kind, name, &info, err);
-	if (rc == 0)
-		rc = pool_fs_discard(p, kind, name, err);
-	if (rc == 0)
+	int rc = pool_fs_discard(p, kind, name, err);
+	if (rc == 0 && info_get(p, kind, name, &info, NULL) == 0)
 		rc = copy_forget(p, kind, name, info, err);
 	return rc < 0 ? rc : info_remove(p, kind, name, err);
 }
@@ -206,10 +196,7 @@ int pool_fs_archive(struct pool_fs *p, enum volume_kind kind, const char *name, 
 	cleanup_free char *to = xasprintf("archived-%s", name);
 	cleanup_free char *info = xasprintf("%s.json", name),
 			  *info_to = xasprintf("archived-%s.json", name);
-	cleanup_json json_t *said = NULL;
-	int rc = check_epoch(p, kind, name, &said, err);
-	if (rc == 0)
-		rc = move_entry(p, PART_DATA, kind, name, name, NULL, to, err);
+	int rc = move_entry(p, PART_DATA, kind, name, name, NULL, to, err);
 	if (rc >= 0)
 		rc = move_entry(p, PART_INFO, kind, name, info, NULL, info_to, err);
 	return rc < 0 ? rc : 0;

@@ -138,18 +138,6 @@ bool info_ready(struct pool_fs *p, enum volume_kind kind, const char *name, cons
 	return streq(text, object);
 }
 
-int info_check_epoch(const struct pool_fs *p, const char *name, const json_t *info,
-		     struct error *err)
-{
-	if (jint(info, "epoch") <= p->epoch)
-		return 0;
-	return error_set(
-		err, EAGAIN,
-		"%s was made by a worker of a later leader (epoch %lld, ours is %lld); it is "
-		"left alone",
-		name, (long long)jint(info, "epoch"), (long long)p->epoch);
-}
-
 /* One for each epoch, so that two workers never write the same. */
 static char *temp_name(const struct pool_fs *p, const char *file)
 {

@@ -67,13 +67,10 @@ int info_remove(struct pool_fs *p, enum volume_kind kind, const char *name, stru
 /* A new one; caller owns it. */
 json_t *info_new(const struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size);
 /*
- * Whether it says that the volume is complete, and means what stands there: a copy's says which object that is, since a worker
- * whose time is over may write it when another has begun anew.
+ * Whether it says that the volume is complete, and means what stands there: a copy's says which
+ * object that is, since a worker whose time is over may write it when another has begun anew.
  */
 bool info_ready(struct pool_fs *p, enum volume_kind kind, const char *name, const json_t *info);
-/* -EAGAIN where a worker of a later epoch made it: then it is not ours to touch. */
-int info_check_epoch(const struct pool_fs *p, const char *name, const json_t *info,
-		     struct error *err);
 /* The object's identity as text. */
 #define OBJECT_TEXT_MAX (2 * GFAPI_HANDLE_LENGTH + 1)
 void object_text(glfs_object_t *o, char text[static OBJECT_TEXT_MAX]);
