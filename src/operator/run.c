@@ -89,10 +89,22 @@ static int start_lease(struct process *p, const struct operator_options *o, stru
 	return lease_start(&options, &p->lease, err);
 }
 
+/* From 1 on: 0 is nobody's. */
+static int64_t worker_epoch(void *userdata)
+{
+	struct process *p = userdata;
+	int64_t epoch = 0;
+
+	(void)p->op.leads(p->op.leads_userdata, &epoch);
+	return epoch + 1;
+}
+
 static int start(struct process *p, const struct operator_options *o, struct error *err)
 {
 	struct workers_options workers = { .program = o->worker_program,
-					   .log_dir = o->worker_log_dir };
+					   .log_dir = o->worker_log_dir,
+					   .epoch = worker_epoch,
+					   .epoch_userdata = p };
 	int rc = connect_api(p, o, err);
 	if (rc == 0)
 		rc = workers_start(&workers, &p->op.workers, err);

@@ -148,6 +148,30 @@ void copies_stop(enum volume_kind kind, const char *name)
 	pthread_mutex_unlock(&copies.lock);
 }
 
+/* The first that is not let go of yet; where it runs, when it has ended. NULL: none. */
+static struct job *next_open(void)
+{
+	struct job *job = copies.jobs;
+	while (job && job->state == JOB_FAILED)
+		job = job->next;
+	return job;
+}
+
+void copies_release(void)
+{
+	struct job *job;
+	pthread_mutex_lock(&copies.lock);
+	while ((job = next_open())) {
+		enum volume_kind kind = job->request.kind;
+		cleanup_free char *name = xstrdup(job->request.name);
+		pthread_mutex_unlock(&copies.lock);
+		copies_stop(kind, name);
+		copy_release(copies.p, kind, name);
+		pthread_mutex_lock(&copies.lock);
+	}
+	pthread_mutex_unlock(&copies.lock);
+}
+
 /* ---- threads ------------------------------------------------------------------------------------ */
 
 static struct job *next_job(void)

@@ -17,5 +17,7 @@ int copies_start(struct pool_fs *p, void (*changed)(bool busy), struct error *er
  * snapshot, what is said of it. */
 int copies_ask(enum volume_kind kind, const char *name, int64_t size, enum volume_kind from_kind,
 	       const char *from, json_t **ret, struct error *err);
+/* Stops all copies, for another worker to go on with; when no more requests come. */
+void copies_release(void);
 /* Stops the copying into this volume or snapshot and waits until it has; what failed is forgotten. */
 void copies_stop(enum volume_kind kind, const char *name);

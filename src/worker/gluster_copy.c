@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "worker/gluster_fs.h"
 #include "worker/gluster_tree.h"
 
 #include <errno.h>
@@ -35,7 +36,7 @@ static int look_source(struct pool_fs *p, const struct copy_request *r, enum vol
 				 noun(r->from_kind), r->from);
 	if (rc < 0)
 		return error_set(err, -rc, "%s", why.message);
-	if (!info_ready(info))
+	if (!info_ready(p, r->from_kind, r->from, info))
 		return error_set(err, EAGAIN,
 				 "%s %s is still in the making; copy it when it is ready",
 				 noun(r->from_kind), r->from);
@@ -69,7 +70,7 @@ static int begin(struct pool_fs *p, const struct copy_request *r, struct error *
 			err, EINVAL, "%s %s has %lld bytes, more than the %lld of volume %s",
 			noun(r->from_kind), r->from, (long long)size, (long long)r->size, r->name);
 	letter_of(r->from_kind, letter);
-	cleanup_json json_t *info = info_new(r->kind, r->name, r->size ? r->size : size);
+	cleanup_json json_t *info = info_new(p, r->kind, r->name, r->size ? r->size : size);
 	json_object_set_new(info, "source", json_string(r->from));
 	json_object_set_new(info, "sourceKind", json_string(letter));
 	json_object_set_new(info, "created",
@@ -77,6 +78,31 @@ static int begin(struct pool_fs *p, const struct copy_request *r, struct error *
 	json_object_set_new(info, "ready", json_false());
 	rc = info_put(p, r->kind, r->name, info, err);
 	return rc < 0 ? rc : 1;
+}
+
+/*
+ * A copy in the making is its epoch's own. One that its worker gave back (copy_release) goes on from
+ * where it is. One of another epoch that was not given back may still be written to: what is there is thrown
+ * away, so that whoever holds it writes to the trash, and it begins anew. Which epoch is the later one is not
+ * asked: a lease that was deleted counts from the beginning, and nothing may be stuck for that.
+ */
+static int take_over(struct pool_fs *p, const struct copy_request *r, json_t *info,
+		     struct error *err)
+{
+	const json_t *epoch = jget(info, "epoch");
+	int rc = 0;
+	if (json_is_false(jget(info, "ready")) && json_integer_value(epoch) == p->epoch)
+		return 0;
+	if (epoch) {
+		rc = pool_fs_discard(p, r->kind, r->name, err);
+		if (rc == 0)
+			rc = copy_forget(p, r->kind, r->name, info, err);
+		json_object_del(info, "done");
+		json_object_del(info, "object");
+		json_object_set_new(info, "ready", json_false());
+	}
+	json_object_set_new(info, "epoch", json_integer(p->epoch));
+	return rc < 0 ? rc : info_put(p, r->kind, r->name, info, err);
 }
 
 int copy_prepare(struct pool_fs *p, const struct copy_request *r, struct error *err)
@@ -95,7 +121,20 @@ int copy_prepare(struct pool_fs *p, const struct copy_request *r, struct error *
 	if (!is_copy_of(info, r))
 		return error_set(err, EEXIST, "%s %s is there already, and no copy of %s %s",
 				 noun(r->kind), r->name, noun(r->from_kind), r->from);
-	return info_ready(info) ? 0 : 1;
+	if (info_ready(p, r->kind, r->name, info))
+		return 0;
+	rc = take_over(p, r, info, err);
+	return rc < 0 ? rc : 1;
+}
+
+void copy_release(struct pool_fs *p, enum volume_kind kind, const char *name)
+{
+	cleanup_name_lock pthread_mutex_t *lock = pool_name_lock(p, kind, name);
+	cleanup_json json_t *info = NULL;
+	if (info_get(p, kind, name, &info, NULL) < 0 || jint(info, "epoch") != p->epoch ||
+	    !json_is_false(jget(info, "ready")) || json_object_del(info, "epoch") < 0)
+		return;
+	info_put(p, kind, name, info, NULL);
 }
 
 /* ---- the copying -------------------------------------------------------------------------------- */
@@ -109,6 +148,7 @@ struct run {
 	struct stat source_st;
 	char *buffer;
 	glfs_fd_t *from_fd, *to_fd; /* of a file */
+	char object[OBJECT_TEXT_MAX]; /* what we write to */
 };
 
 /* The info that is there is still this copy's own; -EALREADY: and it says that it is complete. */
@@ -123,10 +163,49 @@ static int check_info(const struct run *run, json_t **ret, struct error *err)
 	    (run->info && !streq(jstr(run->info, "created"), jstr(info, "created"))))
 		return error_set(err, ECANCELED, "%s %s was removed while it was made",
 				 noun(r->kind), r->name);
-	if (info_ready(info))
+	if (jint(info, "epoch") != run->p->epoch)
+		return error_set(err, ECANCELED, "%s %s is made by another worker now",
+				 noun(r->kind), r->name);
+	if (info_ready(run->p, r->kind, r->name, info))
 		return error_set(err, EALREADY, "%s %s is complete", noun(r->kind), r->name);
 	*ret = TAKE_PTR(info);
 	return 0;
+}
+
+/*
+ * What stands at the copy's place is gone on with only where the info says that it is this copy's: anything else
+ * may be written to by a worker whose time is over, and is thrown away. *o is closed then.
+ */
+static int keep_own(struct run *run, glfs_object_t **o, struct error *err)
+{
+	char text[OBJECT_TEXT_MAX];
+	object_text(*o, text);
+	if (streq(text, jstr(run->info, "object")))
+		return 0;
+	glfs_h_close(TAKE_PTR(*o));
+	return pool_fs_discard(run->p, run->r->kind, run->r->name, err);
+}
+
+/* The info says what is written to, before anything is. */
+static int put_object(struct run *run, glfs_object_t *o, struct error *err)
+{
+	const struct copy_request *r = run->r;
+	cleanup_name_lock pthread_mutex_t *lock = pool_name_lock(run->p, r->kind, r->name);
+	cleanup_json json_t *info = NULL;
+	object_text(o, run->object);
+	if (streq(run->object, jstr(run->info, "object")))
+		return 0;
+	int rc = check_info(run, &info, err);
+	if (rc < 0)
+		return rc;
+	json_object_del(info, "done"); /* of what is not there any more */
+	json_object_set_new(info, "object", json_string(run->object));
+	rc = info_put(run->p, r->kind, r->name, info, err);
+	if (rc == 0) {
+		json_decref(run->info);
+		run->info = TAKE_PTR(info);
+	}
+	return rc;
 }
 
 static int put_progress(struct run *run, int64_t done, struct error *err)
@@ -237,41 +316,60 @@ static int copy_file(struct run *run, struct error *err)
 	struct stat st;
 	const char *name = run->r->name;
 	cleanup_object glfs_object_t *to = glfs_h_lookupat(run->p->fs, run->to_dir, name, &st, 0);
-	bool fresh = !to;
+	bool missing = !to && errno == ENOENT;
+	int rc = 0;
 	if (to && !S_ISREG(st.st_mode))
 		return error_set(err, EINVAL, "%s in the pool is not a plain file", name);
+	if (to) {
+		rc = keep_own(run, &to, err);
+		missing = !to;
+	}
+	if (rc < 0)
+		return rc;
 	if (to)
 		run->to_fd = glfs_h_open(run->p->fs, to, O_RDWR | O_NOFOLLOW);
-	else if (errno == ENOENT)
+	else if (missing)
 		to = glfs_h_creat_open(run->p->fs, run->to_dir, name, O_CREAT | O_EXCL | O_RDWR,
 				       0600, &st, &run->to_fd);
 	if (!run->to_fd)
 		return error_errno(err, errno, "cannot open %s in the pool", name);
-	if (fresh)
-		json_object_del(run->info, "done"); /* of a file that is not there any more */
-	int rc = fill_file(run, err);
+	rc = put_object(run, to, err);
+	if (rc == 0)
+		rc = fill_file(run, err);
 	int kept = file_keep(run->to_fd, rc < 0 ? NULL : err);
 	return rc < 0 ? rc : kept;
 }
 
-static char *links_name(enum volume_kind kind, const char *name)
+/* Each object's own: two workers never share one. */
+static char *links_name(enum volume_kind kind, const char *name, const char *object)
 {
-	return xasprintf("%c.%s", (char)kind, name);
+	return xasprintf("%c.%s.%s", (char)kind, name, object);
 }
 
 static int copy_directory(struct run *run, struct error *err)
 {
 	struct stat st;
 	const char *name = run->r->name;
-	cleanup_free char *links = links_name(run->r->kind, name);
 	cleanup_object glfs_object_t *to = glfs_h_lookupat(run->p->fs, run->to_dir, name, &st, 0);
+	bool missing = !to && errno == ENOENT;
+	int rc = 0;
+	if (to) {
+		rc = keep_own(run, &to, err);
+		missing = !to;
+	}
+	if (rc < 0)
+		return rc;
 	bool resumed = to;
-	if (!to && errno == ENOENT)
+	if (missing)
 		to = glfs_h_mkdir(run->p->fs, run->to_dir, name, 0700, &st);
 	if (!to)
 		return error_errno(err, errno, "cannot make directory %s in the pool", name);
 	if (!S_ISDIR(st.st_mode))
 		return error_set(err, ENOTDIR, "%s in the pool is not a directory", name);
+	rc = put_object(run, to, err);
+	if (rc < 0)
+		return rc;
+	cleanup_free char *links = links_name(run->r->kind, name, run->object);
 	struct copy_tree tree = { .p = run->p,
 				  .data = { .stop = run->stop, .buffer = run->buffer },
 				  .links_name = links };
@@ -323,18 +421,23 @@ static int finish(struct run *run, struct error *err)
 	if (rc == 0)
 		rc = check_source(run, err);
 	if (rc == 0)
-		rc = copy_forget(run->p, r->kind, r->name, err);
+		rc = copy_forget(run->p, r->kind, r->name, run->info, err);
 	if (rc < 0)
 		return rc;
 	json_object_del(info, "done");
 	json_object_del(info, "sourceTime");
 	json_object_set_new(info, "ready", json_true());
+	json_object_set_new(info, "object", json_string(run->object));
 	return info_put(run->p, r->kind, r->name, info, err);
 }
 
-int copy_forget(struct pool_fs *p, enum volume_kind kind, const char *name, struct error *err)
+int copy_forget(struct pool_fs *p, enum volume_kind kind, const char *name, const json_t *info,
+		struct error *err)
 {
-	cleanup_free char *links = links_name(kind, name);
+	const char *object = jstr(info, "object");
+	if (!object)
+		return 0;
+	cleanup_free char *links = links_name(kind, name, object);
 	return copy_tree_forget(p, links, err);
 }
 
@@ -347,6 +450,17 @@ static int start(struct run *run, struct error *err)
 		rc = open_source(run, &run->source, err);
 	return rc < 0 ? rc
 		      : pool_leaf(run->p, PART_DATA, r->kind, r->name, true, &run->to_dir, err);
+}
+
+/* What is kept beside an object that is the copy no more, since another began anew, is nobody's. */
+static void clean_up(const struct run *run)
+{
+	const struct copy_request *r = run->r;
+	cleanup_json json_t *info = NULL, *own = json_pack("{s:s}", "object", run->object);
+	int rc = info_get(run->p, r->kind, r->name, &info, NULL);
+	if (run->object[0] && (rc == 0 || rc == -ENOENT) &&
+	    !streq(jstr(info, "object"), run->object))
+		copy_forget(run->p, r->kind, r->name, own, NULL);
 }
 
 int copy_run(struct pool_fs *p, const struct copy_request *r, const atomic_bool *stop,
@@ -364,6 +478,8 @@ int copy_run(struct pool_fs *p, const struct copy_request *r, const atomic_bool 
 			       r->from);
 	if (rc == 0)
 		rc = finish(&run, err);
+	if (rc < 0)
+		clean_up(&run);
 	if (run.source)
 		glfs_h_close(run.source);
 	if (run.to_dir)

@@ -20,5 +20,8 @@ int copy_prepare(struct pool_fs *p, const struct copy_request *r, struct error *
 /* Does it, from where it is; -ECANCELED once *stop is set. */
 int copy_run(struct pool_fs *p, const struct copy_request *r, const atomic_bool *stop,
 	     struct error *err);
+/* One that is in the making and that nobody here works on any more is anybody's. */
+void copy_release(struct pool_fs *p, enum volume_kind kind, const char *name);
 /* What it keeps beside the copy; of one that is removed. */
-int copy_forget(struct pool_fs *p, enum volume_kind kind, const char *name, struct error *err);
+int copy_forget(struct pool_fs *p, enum volume_kind kind, const char *name, const json_t *info,
+		struct error *err);

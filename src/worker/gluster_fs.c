@@ -69,7 +69,7 @@ static int grow_info(struct pool_fs *p, enum volume_kind kind, const char *name,
 	int rc = info_get(p, kind, name, &info, err);
 	if (rc < 0)
 		return rc;
-	if (jget(info, "size") && !info_ready(info))
+	if (jget(info, "size") && !info_ready(p, kind, name, info))
 		return error_set(err, EEXIST, "volume %s is in the making, as a copy of %s", name,
 				 jstr(info, "source") ? jstr(info, "source") : "another");
 	*ret_size = jint(info, "size");
@@ -80,7 +80,7 @@ static int grow_info(struct pool_fs *p, enum volume_kind kind, const char *name,
 		json_object_set_new(info, "size", json_integer(size));
 	} else {
 		json_decref(info);
-		info = info_new(kind, name, size);
+		info = info_new(p, kind, name, size);
 	}
 	return info_put(p, kind, name, info, err);
 }
@@ -93,7 +93,7 @@ static int grow_info(struct pool_fs *p, enum volume_kind kind, const char *name,
 static int create_once(struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size,
 		       struct error *err)
 {
-	cleanup_json json_t *fresh = info_new(kind, name, size);
+	cleanup_json json_t *fresh = info_new(p, kind, name, size);
 	cleanup_free char *file = xasprintf("%s.json", name), *text = json_text(fresh);
 	cleanup_object glfs_object_t *dir = NULL;
 	glfs_fd_t *info = NULL;
@@ -172,9 +172,10 @@ int pool_fs_discard(struct pool_fs *p, enum volume_kind kind, const char *name, 
 static int remove_once(struct pool_fs *p, enum volume_kind kind, const char *name,
 		       struct error *err)
 {
+	cleanup_json json_t *info = NULL;
 	int rc = pool_fs_discard(p, kind, name, err);
-	if (rc == 0)
-		rc = copy_forget(p, kind, name, err);
+	if (rc == 0 && info_get(p, kind, name, &info, NULL) == 0)
+		rc = copy_forget(p, kind, name, info, err);
 	return rc < 0 ? rc : info_remove(p, kind, name, err);
 }
 
@@ -237,7 +238,7 @@ int pool_fs_find(struct pool_fs *p, enum volume_kind kind, const char *name, jso
 		rc = error_errno(err, errno, "cannot look for %s in the pool", name);
 	if (rc < 0 && rc != -ENOENT)
 		return rc;
-	*ret = described(kind, name, info, o && info_ready(info));
+	*ret = described(kind, name, info, o && info_ready(p, kind, name, info));
 	return 0;
 }
 
@@ -285,7 +286,8 @@ static int list_entry(glfs_object_t *dir, const struct dir_entry *e, void *userd
 	cleanup_free char *name = xstrndup(e->name, len - 5);
 	if (file_get(l->p->fs, dir, e->name, &text, err) == 0 && text.data)
 		json_parse(text.data, text.len, &info, NULL);
-	json_array_append_new(l->found, described(l->kind, name, info, info_ready(info)));
+	json_array_append_new(
+		l->found, described(l->kind, name, info, info_ready(l->p, l->kind, name, info)));
 	buf_done(&text);
 	return 0;
 }

@@ -14,7 +14,8 @@
  */
 struct pool_fs;
 
-int pool_fs_open(const char *volume, const char *const *hosts, const char *log_path,
+/* epoch: of the lease under which we work. */
+int pool_fs_open(const char *volume, const char *const *hosts, const char *log_path, int64_t epoch,
 		 struct pool_fs **ret, struct error *err);
 
 /*

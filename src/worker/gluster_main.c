@@ -25,6 +25,7 @@
 #include <sys/stat.h>
 
 #define PURGE_DELAY_MAX_S 64
+#define RELEASE_S 8
 /* most wait until bricks have written: as many as the operator has claims in work */
 #define THREADS 32
 #define LINE_LIMIT 65536
@@ -292,17 +293,16 @@ static int start_threads(void)
 }
 
 static const struct option options[] = {
-	{ "pool", required_argument, NULL, 'p' },
-	{ "host", required_argument, NULL, 'h' },
-	{ "log", required_argument, NULL, 'l' },
-	{ "version", no_argument, NULL, 'v' },
-	{ NULL, 0, NULL, 0 },
+	{ "pool", required_argument, NULL, 'p' }, { "host", required_argument, NULL, 'h' },
+	{ "log", required_argument, NULL, 'l' },  { "epoch", required_argument, NULL, 'e' },
+	{ "version", no_argument, NULL, 'v' },	  { NULL, 0, NULL, 0 },
 };
 
 int main(int argc, char **argv)
 {
 	const char *pool = NULL, *log_path = "/dev/null";
 	struct strv hosts = { 0 };
+	int64_t epoch = 0;
 	struct error err = ERROR_INIT;
 	int c;
 
@@ -317,6 +317,9 @@ int main(int argc, char **argv)
 		case 'l':
 			log_path = optarg;
 			break;
+		case 'e':
+			epoch = strtoll(optarg, NULL, 10);
+			break;
 		case 'v':
 			puts("qm-gluster " QM_VERSION);
 			return 0;
@@ -325,7 +328,8 @@ int main(int argc, char **argv)
 		}
 	}
 	if (!pool || !hosts.count) {
-		fprintf(stderr, "qm-gluster --pool NAME --host ADDRESS… [--log FILE]: started by "
+		fprintf(stderr, "qm-gluster --pool NAME --host ADDRESS… [--log FILE] [--epoch N]: "
+				"started by "
 				"the operator, "
 				"with a socket as standard input\n");
 		return 2;
@@ -333,7 +337,8 @@ int main(int argc, char **argv)
 	log_init("qm-gluster", LOG_LEVEL_INFO);
 	umask(0);
 
-	int rc = pool_fs_open(pool, (const char *const *)hosts.items, log_path, &state.fs, &err);
+	int rc = pool_fs_open(pool, (const char *const *)hosts.items, log_path, epoch, &state.fs,
+			      &err);
 	if (rc == 0)
 		rc = start_threads();
 	if (rc == 0)
@@ -345,6 +350,9 @@ int main(int argc, char **argv)
 		_exit(1);
 	}
 	serve();
+	/* who comes next goes on with what we give back; a pool that hangs is not waited for */
+	alarm(RELEASE_S);
+	copies_release();
 	/* no glfs_fini: requests may hang in it, and every change was synchronous */
 	_exit(0);
 }

@@ -7,6 +7,7 @@
 #include "worker/worker.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #define GLUSTER_PORT 24007
 #define LOG_LEVEL_OF_GLUSTER 5 /* warnings */
@@ -100,18 +101,48 @@ pthread_mutex_t *pool_name_lock(struct pool_fs *p, enum volume_kind kind, const 
 
 /* ---- info files ------------------------------------------------------------------------------- */
 
-json_t *info_new(enum volume_kind kind, const char *name, int64_t size)
+json_t *info_new(const struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size)
 {
 	char first[3], second[3], letter[2] = { (char)kind, 0 };
 	volume_hash(name, first, second);
 	cleanup_free char *prefix = xasprintf("%s/%s/%s", volume_prefix(kind), first, second);
-	return json_pack("{s:I, s:s, s:s}", "size", (json_int_t)size, "path_prefix", prefix, "kind",
-			 letter);
+	json_t *info = json_pack("{s:I, s:s, s:s}", "size", (json_int_t)size, "path_prefix", prefix,
+				 "kind", letter);
+	if (p->epoch)
+		json_object_set_new(info, "epoch", json_integer(p->epoch));
+	return info;
 }
 
-bool info_ready(const json_t *info)
+void object_text(glfs_object_t *o, char text[static OBJECT_TEXT_MAX])
 {
-	return jget(info, "size") && !json_is_false(jget(info, "ready"));
+	unsigned char id[GFAPI_HANDLE_LENGTH] = { 0 };
+	glfs_h_extract_handle(o, id, sizeof(id));
+	for (size_t i = 0; i < sizeof(id); i++)
+		snprintf(text + 2 * i, 3, "%02x", id[i]);
+}
+
+bool info_ready(struct pool_fs *p, enum volume_kind kind, const char *name, const json_t *info)
+{
+	const char *object = jstr(info, "object");
+	if (!jget(info, "size") || json_is_false(jget(info, "ready")))
+		return false;
+	if (!object)
+		return true;
+	cleanup_object glfs_object_t *dir = NULL, *o = NULL;
+	char text[OBJECT_TEXT_MAX];
+	struct stat st;
+	if (pool_leaf(p, PART_DATA, kind, name, false, &dir, NULL) < 0 ||
+	    !(o = glfs_h_lookupat(p->fs, dir, name, &st, 0)))
+		return false;
+	object_text(o, text);
+	return streq(text, object);
+}
+
+/* One for each epoch, so that two workers never write the same. */
+static char *temp_name(const struct pool_fs *p, const char *file)
+{
+	return p->epoch ? xasprintf("%s.%lld.tmp", file, (long long)p->epoch)
+			: xasprintf("%s.tmp", file);
 }
 
 int info_get(struct pool_fs *p, enum volume_kind kind, const char *name, json_t **ret,
@@ -141,7 +172,7 @@ int info_get(struct pool_fs *p, enum volume_kind kind, const char *name, json_t 
 static int put_once(struct pool_fs *p, enum volume_kind kind, const char *name, const json_t *info,
 		    struct error *err)
 {
-	cleanup_free char *file = xasprintf("%s.json", name), *temp = xasprintf("%s.tmp", file),
+	cleanup_free char *file = xasprintf("%s.json", name), *temp = temp_name(p, file),
 			  *text = json_text(info);
 	cleanup_object glfs_object_t *dir = NULL;
 	glfs_fd_t *fd;
@@ -175,7 +206,7 @@ int info_put(struct pool_fs *p, enum volume_kind kind, const char *name, const j
 int info_remove(struct pool_fs *p, enum volume_kind kind, const char *name, struct error *err)
 {
 	cleanup_object glfs_object_t *dir = NULL;
-	cleanup_free char *file = xasprintf("%s.json", name), *temp = xasprintf("%s.tmp", file);
+	cleanup_free char *file = xasprintf("%s.json", name), *temp = temp_name(p, file);
 	int rc = pool_leaf(p, PART_INFO, kind, name, false, &dir, err);
 	if (rc == -ENOENT)
 		return 0;
@@ -190,7 +221,7 @@ int info_remove(struct pool_fs *p, enum volume_kind kind, const char *name, stru
 
 /* ---- open ------------------------------------------------------------------------------------- */
 
-int pool_fs_open(const char *volume, const char *const *hosts, const char *log_path,
+int pool_fs_open(const char *volume, const char *const *hosts, const char *log_path, int64_t epoch,
 		 struct pool_fs **ret, struct error *err)
 {
 	glfs_t *fs = glfs_new(volume);
@@ -213,6 +244,7 @@ int pool_fs_open(const char *volume, const char *const *hosts, const char *log_p
 	struct stat st;
 	struct pool_fs *p = xcalloc(1, sizeof(*p));
 	p->fs = fs;
+	p->epoch = epoch;
 	pthread_mutex_init(&p->lock, NULL);
 	for (size_t i = 0; i < NAME_LOCKS; i++)
 		pthread_mutex_init(&p->names[i], NULL);

@@ -23,6 +23,7 @@ struct tree {
 
 struct pool_fs {
 	glfs_t *fs;
+	int64_t epoch; /* of the lease under which we work */
 	glfs_object_t *root, *trash, *info_top;
 	struct tree data[TREES], info[TREES];
 	pthread_mutex_t lock; /* of the handles above, all of which stay open */
@@ -64,5 +65,12 @@ int info_put(struct pool_fs *p, enum volume_kind kind, const char *name, const j
 	     struct error *err);
 int info_remove(struct pool_fs *p, enum volume_kind kind, const char *name, struct error *err);
 /* A new one; caller owns it. */
-json_t *info_new(enum volume_kind kind, const char *name, int64_t size);
-bool info_ready(const json_t *info);
+json_t *info_new(const struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size);
+/*
+ * Whether it says that the volume is complete, and means what stands there: a copy's says which
+ * object that is, since a worker whose time is over may write it when another has begun anew.
+ */
+bool info_ready(struct pool_fs *p, enum volume_kind kind, const char *name, const json_t *info);
+/* The object's identity as text. */
+#define OBJECT_TEXT_MAX (2 * GFAPI_HANDLE_LENGTH + 1)
+void object_text(glfs_object_t *o, char text[static OBJECT_TEXT_MAX]);

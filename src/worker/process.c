@@ -48,7 +48,7 @@ static int spawn(const struct strv *argv, int channel, const char *log_path, pid
 }
 
 int process_start(const char *program, const char *log_dir, const struct worker_pool *pool,
-		  struct process *ret, struct error *err)
+		  int64_t epoch, struct process *ret, struct error *err)
 {
 	int pair[2];
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
@@ -62,6 +62,8 @@ int process_start(const char *program, const char *log_dir, const struct worker_
 	strv_add(&argv, pool->name);
 	strv_add(&argv, "--log");
 	strv_add(&argv, log_path);
+	strv_add(&argv, "--epoch");
+	strv_add_take(&argv, xasprintf("%lld", (long long)epoch));
 	for (size_t i = 0; pool->hosts[i]; i++) {
 		strv_add(&argv, "--host");
 		strv_add(&argv, pool->hosts[i]);

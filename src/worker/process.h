@@ -4,6 +4,7 @@
 #include "worker/worker.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* A qm-gluster process and our end of its socket. */
@@ -12,7 +13,7 @@ struct process {
 	int fd;
 };
 int process_start(const char *program, const char *log_dir, const struct worker_pool *pool,
-		  struct process *ret, struct error *err);
+		  int64_t epoch, struct process *ret, struct error *err);
 
 /* Processes on their way out: one that hangs in the kernel cannot be reaped at once, and nobody waits for it. */
 struct process_end {

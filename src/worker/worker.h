@@ -25,6 +25,13 @@ struct workers_options {
 	int max; /* 0: 8 */
 	int idle_ms; /* 0: 30000 */
 	int deadline_ms; /* of a call; 0: 30000 */
+	/*
+	 * The epoch of the lease under which a worker is started (NULL: 0). A worker leaves alone what one of a later
+	 * epoch makes, and begins anew what one of an earlier epoch did not give back: that one may
+	 * still run, cut off or stopped.
+	 */
+	int64_t (*epoch)(void *userdata);
+	void *epoch_userdata;
 };
 
 /* A volume in its pool; name is [a-z0-9-] only. */

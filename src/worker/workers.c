@@ -47,6 +47,8 @@ struct worker_manager {
 	struct workers base;
 	char *program, *log_dir;
 	int max, idle_ms, deadline_ms;
+	int64_t (*epoch)(void *userdata);
+	void *epoch_userdata;
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* a place may be free */
 	struct worker *workers;
@@ -151,7 +153,8 @@ static int start_worker(struct worker_manager *m, const struct worker_pool *pool
 			struct worker **ret, struct error *err)
 {
 	struct process process;
-	int rc = process_start(m->program, m->log_dir, pool, &process, err);
+	int64_t epoch = m->epoch ? m->epoch(m->epoch_userdata) : 0;
+	int rc = process_start(m->program, m->log_dir, pool, epoch, &process, err);
 	if (rc < 0)
 		return rc;
 	struct worker *w = xcalloc(1, sizeof(*w));
@@ -538,6 +541,8 @@ int workers_start(const struct workers_options *options, struct workers **ret, s
 	m->max = options->max > 0 && options->max < MAX_WORKERS * 4 ? options->max : MAX_WORKERS;
 	m->idle_ms = options->idle_ms > 0 ? options->idle_ms : IDLE_MS;
 	m->deadline_ms = options->deadline_ms > 0 ? options->deadline_ms : DEADLINE_MS;
+	m->epoch = options->epoch;
+	m->epoch_userdata = options->epoch_userdata;
 	m->wake_fd = fd;
 	pthread_mutex_init(&m->lock, NULL);
 	monotonic_cond(&m->changed);

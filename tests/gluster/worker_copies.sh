@@ -119,6 +119,12 @@ out=$(driver <<<"until copy b f:pvc-torn 299892736 f:pvc-file")
 is "$(sum "$(at virtblock pvc-torn)")" "$want" "until nobody writes" || echo "# $out"
 
 # ---- kill -9 in the middle --------------------------------------------------------------------
+# of a file that takes longer than a quick machine needs to get to it
+driver <<<"create b f:pvc-big 299892736" >/dev/null
+in_box 1 bash -c "head -c 220M /dev/urandom | dd of=$acl/$(at virtblock pvc-big) bs=1M conv=notrunc iflag=fullblock status=none"
+out=$(driver <<<"until snapshot b snap-big 0 f:pvc-big")
+want=$(sum "$(at virtblock pvc-big)")
+is "$(sum "$(at snap snap-big)")" "$want" "a snapshot of a larger file" || echo "# $out"
 # Whenever it is said to be ready it is complete; what was interrupted goes on.
 # as soon as its info file is there
 begun() { local i; for i in $(seq 25); do [ -n "$(cd "$(brick 1 b)/info" && find "$1" -name "$2.json" 2>/dev/null)" ] && return; sleep 0.02; done; false; }
@@ -141,9 +147,46 @@ killed() { # KIND-PREFIX NAME SOURCE WANT PRINT
 	[ "$($5 "$(at "$1" "${2#*:}")")" = "$4" ]
 	ok "and is complete in the end"
 }
-killed virtblock f:pvc-kill-file s:snap-file "$(sum "$(at snap snap-file)")" sum
+killed virtblock f:pvc-kill-file s:snap-big "$want" sum
 killed subvol pvc-kill-tree s:snap-1 "$tree" print_tree
 links_gone() { [ -z "$(ls -A "$(brick 1 b)/.quartermaster-copy"; ls -A "$(brick 1 b)/.quartermaster-trash")" ] || { driver <<<$'stat b\nsleep 500' >/dev/null; false; }; }
+
+# ---- a worker of an earlier leader ------------------------------------------------------------
+# One that is stopped in the middle is passed by; when it goes on, it neither completes nor damages the copy.
+inode() { stat -c %i "$(brick 1 b)/$(at "$1" "$2")"; }
+stopped() { # KIND-PREFIX NAME SOURCE WANT PRINT
+	QM_EPOCH=1 driver <<<"until copy b $2 299892736 $3" >"$LAB/stale.out" &
+	local old=$! new pids before
+	until_true 20 begun "$1" "${2#*:}"
+	until_true 10 inode "$1" "${2#*:}" >/dev/null
+	pids=$(pgrep -f "^[^ ]*qm-gluster --pool b .*$LOGS/.*--epoch 1 ") && kill -STOP $pids
+	before=$(inode "$1" "${2#*:}")
+	QM_EPOCH=2 driver <<<"until copy b $2 299892736 $3" >"$LAB/new.out" &
+	new=$!
+	# it may have been stopped with a lock of GlusterFS's own in its hands
+	until_true 20 grep -q . "$LAB/new.out"
+	kill -CONT $pids
+	wait $new; wait $old
+	is "$(sed 's/: rc \(-*[0-9]*\),.*/ \1/' "$LAB/new.out")" "copy b $2 0" "passed by, the copy is completed by the next leader's worker" || cat "$LAB/new.out" "$LAB/stale.out" | sed 's/^/# /'
+	[ "$before" != "$(inode "$1" "${2#*:}")" ] && info "$1" "${2#*:}" | grep -q '"ready":true.*"epoch":2\|"epoch":2.*"ready":true'
+	ok "which began anew" || info "$1" "${2#*:}" | sed 's/^/# /'
+	[ "$($5 "$(at "$1" "${2#*:}")")" = "$4" ]
+	ok "and is what it should be, when the other has gone on"
+}
+stopped virtblock f:pvc-fenced s:snap-big "$want" sum
+stopped subvol pvc-fenced-tree s:snap-1 "$tree" print_tree
+QM_EPOCH=3 driver <<<"copy b f:pvc-given 299892736 s:snap-big
+sleep 400" >/dev/null
+before=$(inode virtblock pvc-given)
+given=$(info virtblock pvc-given)
+out=$(QM_EPOCH=4 driver <<<"until copy b f:pvc-given 299892736 s:snap-big")
+grep -q '"ready":true' <<<"$given" || ! grep -q epoch <<<"$given"
+ok "a worker that ends gives back what it was making" || echo "# $given"
+is "$(inode virtblock pvc-given) $(sum "$(at virtblock pvc-given)")" "$before $want" "and the next one goes on with it" || echo "# $out"
+out=$(QM_EPOCH=1 driver <<<"remove b f:pvc-fenced
+archive b pvc-fenced-tree
+remove b f:pvc-given")
+is "$(grep -c 'rc 0' <<<"$out")" 3 "a lease that counts from the beginning again leaves nothing stuck" || echo "# $out"
 
 # ---- a hostile tree, and a copy that is not wanted any more -----------------------------------
 touch "$LAB/go"

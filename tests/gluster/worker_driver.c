@@ -142,6 +142,13 @@ static void run_bench(const char *line)
 	free(bench.ms);
 }
 
+/* QM_EPOCH: of the lease that we pretend to have. */
+static int64_t epoch_of_test(void *userdata)
+{
+	const char *text = getenv("QM_EPOCH");
+	return text ? strtoll(text, NULL, 10) : 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct error err = ERROR_INIT;
@@ -152,7 +159,8 @@ int main(int argc, char **argv)
 	if (argc < 6)
 		return 2;
 	hosts = (const char *const *)argv + 5;
-	struct workers_options options = { .program = argv[1],
+	struct workers_options options = { .epoch = epoch_of_test,
+					   .program = argv[1],
 					   .log_dir = argv[2],
 					   .max = atoi(argv[3]),
 					   .idle_ms = atoi(argv[4]) };
