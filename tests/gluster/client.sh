@@ -57,7 +57,10 @@ check "and written" cp "$work/data" "$mnt/data"
 check "by a daemon in the container" said '.users > 0 and .daemons[0].program == "glusterfs"'
 pid=$(client)
 daemon=$(pgrep -P "$pid" glusterfs)
-check "in namespaces of its own" [ "$(readlink "/proc/$daemon/ns/pid")" != "$(readlink /proc/self/ns/pid)" ]
+check "in a namespace of its own" [ "$(readlink "/proc/$daemon/ns/mnt")" != "$(readlink /proc/self/ns/mnt)" ]
+# GlusterFS asks /proc for the groups of whoever calls it
+by_group() { (cd "$mnt" && mkdir -m 2770 ours && chgrp 4711 ours && chmod 755 . && setpriv --reuid 1000 --regid 1000 --groups 4711 touch ours/file); }
+check "which knows all groups of a caller" by_group
 check "in a cgroup of its own" grep -q "quartermaster-" "/proc/$daemon/cgroup"
 check "on a root that cannot be written" grep -q ' / / ro\|/rootfs / ro' "/proc/$daemon/mountinfo"
 
