@@ -19,7 +19,7 @@ check "a deployment is installed, and ONLINE" install
 
 driver() {
 	kubectl get csidriver csi.quartermaster.storage -o json | jq -e '.spec | .attachRequired == false and .podInfoOnMount and
-		.fsGroupPolicy == "File" and .volumeLifecycleModes == ["Persistent"] and .requiresRepublish == false and .storageCapacity == true'
+		.fsGroupPolicy == "File" and .volumeLifecycleModes == ["Persistent", "Ephemeral"] and .requiresRepublish == false and .storageCapacity == true'
 }
 owner() { [ "$(kubectl get csidriver csi.quartermaster.storage -o jsonpath='{.metadata.annotations.quartermaster\.storage/owner}')" = quartermaster/glusterfs ]; }
 ready() { [ "$(field "daemonset/$1" '{.status.numberReady}')" = 3 ]; }

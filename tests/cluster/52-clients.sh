@@ -12,7 +12,7 @@ own_cleanup() {
 
 next=localhost/quartermaster-next:1
 check "images are built and imported" images
-check "the client's once more, under another name" lab image $next "$work/quartermaster-glusterfs.tar"
+check "the client's once more, under another name" lab image $next "$archives/quartermaster-glusterfs.tar"
 check "a deployment is installed, and ONLINE" install
 
 # ---- clients and their machines
