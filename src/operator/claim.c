@@ -693,6 +693,6 @@ static const struct controller_watch watches[] = {
 const struct controller CLAIM_CONTROLLER = {
 	.name = "claim",
 	.watches = watches,
-	.workers = 32, /* making a volume is waiting for disks, which write for many at a time */
+	.workers = 16,
 	.reconcile = claim_reconcile,
 };

@@ -27,7 +27,7 @@
 #define PURGE_DELAY_MAX_S 64
 #define RELEASE_S 8
 /* most wait until bricks have written: as many as the operator has claims in work */
-#define THREADS 32
+#define THREADS 16
 #define LINE_LIMIT 65536
 #define CHANNEL STDIN_FILENO
 

@@ -29,15 +29,19 @@ tls() {
 	port=$(cat "$QM_STATE_DIR/port")
 	for i in 1 2 3 4 5; do openssl s_client -connect "127.0.0.1:$port" -alpn h2 < /dev/null || return; done
 }
-no_growth() { local last; last=$(settled); echo "$first KiB after the first round, $last KiB after the last"; [ "$last" -lt $((first + 1024)) ]; }
+no_growth() { local last; last=$(settled); echo "$first KiB after the first rounds, $last KiB after the last"; [ "$last" -lt $((first + 1024)) ]; }
 
 check "up --demo" quartermaster up --demo
 check "idle, each process is below $limit KiB" wait_for 20 small
 check "$claims claims are Bound" bench --keep
 check "with them, too" wait_for 20 small
 check "they go" bash -c 'quartermaster get pvc -o json | jq -r ".items[].metadata.name" | grep ^bench- | xargs quartermaster delete pvc'
+# how much the allocator keeps varies by a MiB or two from one round to the next: the larger of two is what counts
 check "once more" bench
 first=$(settled)
+check "and once more" bench
+second=$(settled)
+((second < first)) || first=$second
 check "after them, too" wait_for 20 small
 check "again" bench
 check "and again" bench
