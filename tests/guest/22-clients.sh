@@ -80,10 +80,14 @@ check "and is written" lun_written
 check "the client counts it" said iscsi '.users == 1'
 
 before="$(client nfs) $(client iscsi)"
+again() { local now; now=$(ours "$1") && [ -n "$now" ] && [ "$now" != "$2" ]; }
+# one after the other: supervisor and operator start each other, so who kills both at once has ended them
 for victim in node supervise operator; do
-	check "kill -9 of $victim" kill -9 "$(ours $victim)"
+	old=$(ours $victim)
+	check "kill -9 of $victim" kill -9 "$old"
 	check "the share is written" share_written "$victim"
 	check "the LUN is written" lun_written
+	check "it comes back" wait_for 60 again $victim "$old"
 done
 check "the node service is back" answers
 check "the clients are the same" [ "$(client nfs) $(client iscsi)" = "$before" ]
