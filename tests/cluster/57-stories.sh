@@ -97,17 +97,22 @@ each_client() { local p all; all=$(client_pids "$1") && [ -n "$all" ] && for p i
 is_vendors() { [ "$(lab exec "$1" cat "/proc/$2/root/etc/vendor")" = enhanced ]; }
 is_not_vendors() { ! lab exec "$1" test -e "/proc/$2/root/etc/vendor"; }
 nothing_of_ours() { ! lab exec "$1" find "/proc/$2/root/usr" "/proc/$2/root/etc" "/proc/$2/root/bin/" -iname '*quartermaster*' -o -name 'qm-*' | grep .; }
-# A client that nobody uses is told to go; what comes next has the image of now.
-renew() { q delete pod -l quartermaster.storage/client=glusterfs --field-selector "spec.nodeName=node$1" --timeout=60s; }
 loop='i=0; while :; do i=$((i + 1)); dd if=/dev/zero of=/data/block bs=4096 count=4 conv=fsync 2> /dev/null \&\& echo $i > /data/count || exit 1; done'
 keeper() { example keeper 1 | sed "s#date.*infinity#$loop#; s/^spec:/spec:\n  restartPolicy: Never/" | k apply -f - && ready keeper && moves; }
 count() { k exec keeper -- cat /data/count; }
 beyond() { local now; now=$(count) && [ "${now:-0}" -gt "$1" ]; }
 moves() { local at; at=$(count 2> /dev/null); wait_for 30 beyond "${at:-0}"; }
+# told: it is ready everywhere, and the node services know it as the first to ask
 custom_client() {
-	operator_args '' --glusterfs-mount-container=vendor.example/client:1 && wait_for 60 told && renew 3 && runs app 3 && each_client 3 is_vendors
+	operator_args '' --glusterfs-mount-container=vendor.example/client:1 && wait_for 120 told &&
+		q rollout status daemonset/quartermaster-node --timeout=120s && runs app 3 && each_client 3 is_vendors
 }
-told() { q get daemonset -l quartermaster.storage/client=glusterfs -o json | jq -e 'any(.items[]; .spec.template.spec.containers[0].image == "vendor.example/client:1")'; }
+told() {
+	local id
+	id=$(q get daemonset -l quartermaster.storage/client=glusterfs -o json | jq -er '.items[] |
+		select(.spec.template.spec.containers[0].image == "vendor.example/client:1" and .status.numberReady == 3).metadata.labels["quartermaster.storage/client-id"]') &&
+		field daemonset/quartermaster-node '{.spec.template.spec.containers[0].command}' | grep -F -e "--client=glusterfs=$id"
+}
 check "a vendor has an image of its own" vendor
 check "an application writes all the time, on another machine" keeper
 before=$(client_pids 1)
