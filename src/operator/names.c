@@ -1,47 +1,90 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/mem.h"
+#include "base/str.h"
 #include "operator/op.h"
-#include "worker/path.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <time.h>
 
-#define LOCKS 64
+#define WAIT_S 10
 
-struct name_lock {
-	pthread_mutex_t mutex;
+struct names {
+	pthread_mutex_t lock;
+	pthread_cond_t freed;
+	struct strv held;
 };
 
-struct name_locks {
-	struct name_lock locks[LOCKS];
-};
-
-struct name_locks *name_locks_new(void)
+struct names *names_new(void)
 {
-	struct name_locks *n = xcalloc(1, sizeof(*n));
+	struct names *n = xcalloc(1, sizeof(*n));
 
-	for (size_t i = 0; i < LOCKS; i++)
-		pthread_mutex_init(&n->locks[i].mutex, NULL);
+	pthread_mutex_init(&n->lock, NULL);
+	pthread_cond_init(&n->freed, NULL);
 	return n;
 }
 
-void name_locks_free(struct name_locks *n)
+void names_free(struct names *n)
 {
-	for (size_t i = 0; n && i < LOCKS; i++)
-		pthread_mutex_destroy(&n->locks[i].mutex);
+	if (!n)
+		return;
+	strv_done(&n->held);
+	pthread_cond_destroy(&n->freed);
+	pthread_mutex_destroy(&n->lock);
 	free(n);
 }
 
-struct name_lock *op_name_lock(const struct operator* op, const char *name)
+/* until NULL: without waiting. */
+static bool take(struct names *n, const char *name, const struct timespec *until)
 {
-	char first[3], second[3];
+	bool taken, waits = until;
 
-	volume_hash(name, first, second);
-	struct name_lock *lock = &op->names->locks[strtoul(first, NULL, 16) % LOCKS];
-	pthread_mutex_lock(&lock->mutex);
-	return lock;
+	pthread_mutex_lock(&n->lock);
+	while ((taken = strv_contains(&n->held, name)) && waits)
+		waits = pthread_cond_timedwait(&n->freed, &n->lock, until) == 0;
+	if (!taken)
+		strv_add(&n->held, name);
+	pthread_mutex_unlock(&n->lock);
+	return !taken;
 }
 
-void op_name_unlock(struct name_lock **lock)
+bool name_try(const struct operator* op, const char *name, struct name_hold *ret)
 {
-	pthread_mutex_unlock(&(*lock)->mutex);
+	if (!take(op->names, name, NULL))
+		return false;
+	*ret = (struct name_hold){ op->names, xstrdup(name) };
+	return true;
+}
+
+int name_hold(const struct operator* op, const char *name, struct name_hold *ret, struct error *err)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += WAIT_S;
+	if (!take(op->names, name, &until))
+		return error_set(err, EINPROGRESS,
+				 "volume %s is being removed; repeat this when it is gone", name);
+	*ret = (struct name_hold){ op->names, xstrdup(name) };
+	return 0;
+}
+
+void name_release(struct name_hold *h)
+{
+	struct strv *held;
+
+	if (!h->name)
+		return;
+	pthread_mutex_lock(&h->names->lock);
+	held = &h->names->held;
+	for (size_t i = 0; i < held->count; i++)
+		if (streq(held->items[i], h->name)) {
+			free(held->items[i]);
+			held->items[i] = held->items[--held->count];
+			held->items[held->count] = NULL;
+			break;
+		}
+	pthread_cond_broadcast(&h->names->freed);
+	pthread_mutex_unlock(&h->names->lock);
+	free(h->name);
 }

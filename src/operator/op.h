@@ -49,13 +49,20 @@ void system_soon(struct reconcile *r);
 /*
  * A name that an orchestrator gives is used again, so its volume may be ended by the volume loop and by
  * a call, and be made anew right after. Held from the look at the record until data and record are both made or gone,
- * so that whoever ends a volume never meets its successor. One at a time: different names may share a lock.
+ * so that whoever ends a volume never meets its successor.
  */
-struct name_locks *name_locks_new(void);
-void name_locks_free(struct name_locks *n);
-struct name_lock *op_name_lock(const struct operator* op, const char *name);
-void op_name_unlock(struct name_lock **lock);
-#define cleanup_op_lock __attribute__((unused, cleanup(op_name_unlock)))
+struct names *names_new(void);
+void names_free(struct names *n); /* NULL-safe */
+struct name_hold {
+	struct names *names;
+	char *name; /* NULL: nothing is held */
+};
+/* Loops do not wait for one another: false where another has it, and they come again. */
+bool name_try(const struct operator* op, const char *name, struct name_hold *ret);
+/* Calls wait, for some seconds; -EINPROGRESS then. */
+int name_hold(const struct operator* op, const char *name, struct name_hold *ret,
+	      struct error *err);
+void name_release(struct name_hold *h);
 
 /* ---- pools (pool.c) --------------------------------------------------------------------------- */
 bool pool_is_ours(const struct operator* op, const json_t *pool);

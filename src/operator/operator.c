@@ -24,14 +24,14 @@ void operator_init(struct operator* op)
 {
 	op->ledger = ledger_new();
 	op->memory = memory_new();
-	op->names = name_locks_new();
+	op->names = names_new();
 }
 
 void operator_done(struct operator* op)
 {
 	ledger_free(op->ledger);
 	memory_free(op->memory);
-	name_locks_free(op->names);
+	names_free(op->names);
 	op->ledger = NULL;
 	op->memory = NULL;
 	op->names = NULL;

@@ -26,7 +26,7 @@
  */
 struct ledger; /* ledger.h: what is promised of each pool */
 struct memory; /* system.h: when each node was last heard of */
-struct name_locks; /* op.h: of volumes that are made or ended */
+struct names; /* op.h: of volumes that are made or ended */
 
 struct operator
 {
@@ -47,7 +47,7 @@ struct operator
 	void *leads_userdata;
 	struct ledger *ledger; /* set by operator_init */
 	struct memory *memory; /* likewise */
-	struct name_locks *names; /* likewise */
+	struct names *names; /* likewise */
 };
 
 /* Of struct reconcile, `app` is the struct operator. */

@@ -11,6 +11,7 @@
  * there), archive (renamed, kept for ever) or Retain (nothing). The PersistentVolume goes last,
  * held by our finalizer until then.
  */
+#define NAME_AGAIN_MS 1000 /* while a call works on the same volume */
 
 /* The claim is really gone, by what the API itself says: data is never removed on a cache's word. */
 static int claim_is_gone(struct reconcile *r, const json_t *pv)
@@ -41,8 +42,8 @@ static int reclaim_data(struct reconcile *r, const json_t *pv)
 	struct pool_access access;
 	pool_access(pool, &access);
 	struct worker_volume volume = { pv_kind(pv), object_name(pv) };
-	return (pv_archives(pv) ? op->workers->ops->archive
-				: op->workers->ops->remove)(op->workers, &access.pool, &volume, &r->error);
+	return (pv_archives(pv) ? op->workers->ops->archive : op->workers->ops->remove)(
+		op->workers, &access.pool, &volume, &r->error);
 }
 
 int pv_end(struct reconcile *r, const json_t *pv)
@@ -81,8 +82,12 @@ static enum fate fate_of(const json_t *pv)
 
 static int end_volume(struct reconcile *r, const char *name)
 {
-	cleanup_op_lock struct name_lock *lock = op_name_lock(op_of(r), name);
+	cleanup_with(name_release) struct name_hold held = { 0 };
 	cleanup_json json_t *pv = NULL;
+	if (!name_try(op_of(r), name, &held)) {
+		r->again_ms = NAME_AGAIN_MS;
+		return 0;
+	}
 	int rc = op_get_live(r, &KIND_PV, NULL, name, &pv);
 	if (rc != 0)
 		return rc < 0 ? rc : 0;

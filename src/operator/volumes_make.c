@@ -261,10 +261,13 @@ static int end_volume(struct job *j, const json_t *pv)
 
 static int remove_once(struct job *j, const struct handle *id)
 {
-	cleanup_op_lock struct name_lock *lock = op_name_lock(j->op, id->name);
+	cleanup_with(name_release) struct name_hold held = { 0 };
 	cleanup_json json_t *pv = NULL;
-	int rc = job_volume(j, id, &pv);
+	int rc = name_hold(j->op, id->name, &held, &j->r.error);
 
+	if (rc < 0)
+		return rc;
+	rc = job_volume(j, id, &pv);
 	/* a person may have deleted the record alone; what has a claim's name is nobody's here */
 	if (rc == -ENOENT)
 		return str_has_prefix(id->name, "csi-") ? remove_data(j, id, false) : 0;
@@ -417,11 +420,12 @@ static int existing(struct job *j, const struct volume_request *q, const char *n
 static int create_once(struct job *j, const struct volume_request *q, struct volume_info *ret)
 {
 	char name[CSI_NAME_MAX];
-	cleanup_op_lock struct name_lock *lock =
-		op_name_lock(j->op, csi_volume_name(q->name, name));
+	cleanup_with(name_release) struct name_hold held = { 0 };
 	cleanup_json json_t *pv = NULL;
+	int rc = name_hold(j->op, csi_volume_name(q->name, name), &held, &j->r.error);
 
-	int rc = existing(j, q, name, &pv);
+	if (rc == 0)
+		rc = existing(j, q, name, &pv);
 	if (rc == 0 && !pv)
 		rc = begin(j, q, name, &pv);
 	if (rc == 0 && !record_is_made(pv))
