@@ -97,6 +97,18 @@ bool strv_contains(const struct strv *v, const char *s)
 	return false;
 }
 
+bool strv_remove(struct strv *v, const char *s)
+{
+	for (size_t i = 0; i < v->count; i++)
+		if (streq(v->items[i], s)) {
+			free(v->items[i]);
+			v->items[i] = v->items[--v->count];
+			v->items[v->count] = NULL;
+			return true;
+		}
+	return false;
+}
+
 void strv_done(struct strv *v)
 {
 	for (size_t i = 0; i < v->count; i++)

@@ -27,6 +27,8 @@ struct strv {
 void strv_add(struct strv *v, const char *s);
 void strv_add_take(struct strv *v, char *s);
 bool strv_contains(const struct strv *v, const char *s);
+/* Takes one such out, the others may change places; whether there was one. */
+bool strv_remove(struct strv *v, const char *s);
 void strv_done(struct strv *v);
 
 bool str_has_prefix(const char *s, const char *prefix);

@@ -26,16 +26,8 @@ int volume_begin(struct csi_node *n, const char *id, struct error *err)
 
 void volume_end(struct csi_node *n, const char *id)
 {
-	struct strv *v = &n->busy;
-
 	pthread_mutex_lock(&n->lock);
-	for (size_t i = 0; i < v->count; i++)
-		if (streq(v->items[i], id)) {
-			free(v->items[i]);
-			v->items[i] = v->items[--v->count];
-			v->items[v->count] = NULL;
-			break;
-		}
+	strv_remove(&n->busy, id);
 	pthread_mutex_unlock(&n->lock);
 }
 

@@ -71,19 +71,10 @@ int name_hold(const struct operator* op, const char *name, struct name_hold *ret
 
 void name_release(struct name_hold *h)
 {
-	struct strv *held;
-
 	if (!h->name)
 		return;
 	pthread_mutex_lock(&h->names->lock);
-	held = &h->names->held;
-	for (size_t i = 0; i < held->count; i++)
-		if (streq(held->items[i], h->name)) {
-			free(held->items[i]);
-			held->items[i] = held->items[--held->count];
-			held->items[held->count] = NULL;
-			break;
-		}
+	strv_remove(&h->names->held, h->name);
 	pthread_cond_broadcast(&h->names->freed);
 	pthread_mutex_unlock(&h->names->lock);
 	free(h->name);

@@ -39,23 +39,6 @@ check "kubelet knows the driver" wait_for 60 everywhere
 # ---- applications
 
 namespace apps
-# app NAME NODE CLAIM COMMAND: a pod with a volume at /data
-app() {
-	jq -n --arg name "$1" --arg node "$2" --arg claim "$3" --arg command "$4" '{apiVersion: "v1", kind: "Pod", metadata: {name: $name},
-		spec: {restartPolicy: "Never", terminationGracePeriodSeconds: 1, nodeName: $node, containers: [{name: "c", image: "localhost/lab:1",
-			command: ["sh", "-c", $command], volumeMounts: [{name: "d", mountPath: "/data"}]}],
-		volumes: [{name: "d", persistentVolumeClaim: {claimName: $claim}}]}}' | k apply -f -
-}
-runs() { k wait "pod/$1" --for=condition=Ready --timeout="${2:-60}s" || { k describe "pod/$1" | tail -n 8; return 1; }; }
-own_claim() {
-	k apply -f - <<-END
-		apiVersion: v1
-		kind: PersistentVolumeClaim
-		metadata: {name: $1}
-		spec: {storageClassName: glusterfs, accessModes: [ReadWriteMany], resources: {requests: {storage: 64Mi}}}
-	END
-	k wait "pvc/$1" --for=jsonpath='{.status.phase}'=Bound --timeout=60s
-}
 
 stateful() {
 	k apply -f - <<-END

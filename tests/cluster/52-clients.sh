@@ -32,22 +32,6 @@ check "that is said" wait_for 60 says True "^3 of 3 machines have the client $im
 # ---- applications
 
 namespace apps
-app() {
-	jq -n --arg name "$1" --arg node "$2" --arg claim "$3" --arg command "$4" '{apiVersion: "v1", kind: "Pod", metadata: {name: $name},
-		spec: {restartPolicy: "Never", terminationGracePeriodSeconds: 1, nodeName: $node, containers: [{name: "c", image: "localhost/lab:1",
-			command: ["sh", "-c", $command], volumeMounts: [{name: "d", mountPath: "/data"}]}],
-		volumes: [{name: "d", persistentVolumeClaim: {claimName: $claim}}]}}' | k apply -f -
-}
-runs() { k wait "pod/$1" --for=condition=Ready --timeout="${2:-90}s" || { k describe "pod/$1" | tail -n 8; return 1; }; }
-new_claim() {
-	k apply -f - <<-END
-		apiVersion: v1
-		kind: PersistentVolumeClaim
-		metadata: {name: $1}
-		spec: {storageClassName: ${2:-glusterfs}, accessModes: [ReadWriteMany], resources: {requests: {storage: 64Mi}}}
-	END
-	k wait "pvc/$1" --for=jsonpath='{.status.phase}'=Bound --timeout=60s
-}
 # It ends at the first error, and is not started again.
 loop='i=0; while :; do i=$((i + 1)); dd if=/dev/zero of=/data/block bs=65536 count=4 conv=fsync 2> /dev/null && echo $i >> /data/log && tail -n 1 /data/log > /tmp/seen || exit 1; done'
 seen() { k exec writer -- cat /tmp/seen; }
@@ -60,7 +44,7 @@ users_on() {
 		q exec "$pod" -c client -- sh -c '/qm/qm-client --info "$(echo /run/quartermaster/clients/glusterfs/*)"' | jq '.daemons | length'
 }
 uses() { [ "$(users_on "$1" "$2")" = "$3" ]; }
-check "a pod writes on and on" eval 'new_claim written && app writer node1 written "$loop" && runs writer && moves'
+check "a pod writes on and on" eval 'own_claim written && app writer node1 written "$loop" && runs writer && moves'
 check "by the client that there is" uses 1 "$image" 1
 
 # ---- an upgrade under I/O
@@ -74,7 +58,7 @@ check "the writer did not notice" moves
 check "the old one goes where nobody uses it" wait_for 90 gone_from "$image" 'node[23]'
 check "and stays where it is used" eval '[ "$(pods_of "$image")" = node1 ]'
 check "that is said" wait_for 60 says False "3 of 3 machines have the client $next; node1: the client of $image stays"
-check "a new pod beside the writer" eval 'new_claim beside && app second node1 beside "sleep 100000" && runs second'
+check "a new pod beside the writer" eval 'own_claim beside && app second node1 beside "sleep 100000" && runs second'
 check "uses the new client" uses 1 $next 1
 check "the writer has its mount still" eval 'moves && same_daemon'
 check "the writer goes" k delete pod writer --timeout=60s
@@ -85,7 +69,7 @@ check "that is said" wait_for 60 says True "^3 of 3 machines have the client $ne
 
 check "an image without GlusterFS, and little patience" eval 'operator_args --glusterfs-mount-container= --glusterfs-mount-container=localhost/lab:1 && operator_args "" --client-patience=30'
 check "is found out" wait_for 60 event 'ClientFails .*localhost/lab:1.*node[123]: .*the image has no program glusterfs'
-check "a new pod runs all the same" eval 'new_claim meanwhile && app third node3 meanwhile "sleep 100000" && runs third'
+check "a new pod runs all the same" eval 'own_claim meanwhile && app third node3 meanwhile "sleep 100000" && runs third'
 check "by the client that works" uses 3 $next 1
 check "the image is taken back" wait_for 120 event 'ClientRolledBack the client localhost/lab:1 was taken back, machines use localhost/quartermaster-next:1: .*the image has no program glusterfs'
 check "that is said" wait_for 60 says False 'localhost/lab:1 was taken back'
@@ -120,7 +104,7 @@ class() {
 }
 class_gone() { k delete pod fourth --timeout=60s && k delete pvc own --timeout=60s && kubectl delete storageclass special; }
 check "a class that names an image" class
-check "a pod with a volume of it" eval 'new_claim own special && app fourth node2 own "sleep 100000" && runs fourth 180'
+check "a pod with a volume of it" eval 'own_claim own special && app fourth node2 own "sleep 100000" && runs fourth 180'
 check "has it from that client" uses 2 "$image" 1
 check "and not from that of all" uses 2 $next 0
 check "which is as it was" says True "^3 of 3 machines have the client $next$"

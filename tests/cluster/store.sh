@@ -113,6 +113,25 @@ claim() {
 	q wait "pvc/$1" --for=jsonpath='{.status.phase}'=Bound --timeout=120s
 }
 
+# app NAME NODE CLAIM COMMAND: a pod with a volume at /data
+app() {
+	jq -n --arg name "$1" --arg node "$2" --arg claim "$3" --arg command "$4" '{apiVersion: "v1", kind: "Pod", metadata: {name: $name},
+		spec: {restartPolicy: "Never", terminationGracePeriodSeconds: 1, nodeName: $node, containers: [{name: "c", image: "localhost/lab:1",
+			command: ["sh", "-c", $command], volumeMounts: [{name: "d", mountPath: "/data"}]}],
+		volumes: [{name: "d", persistentVolumeClaim: {claimName: $claim}}]}}' | k apply -f -
+}
+runs() { k wait "pod/$1" --for=condition=Ready --timeout="${2:-90}s" || { k describe "pod/$1" | tail -n 8; return 1; }; }
+# own_claim NAME [CLASS]: in the first namespace of the script, as app
+own_claim() {
+	k apply -f - <<-END
+		apiVersion: v1
+		kind: PersistentVolumeClaim
+		metadata: {name: $1}
+		spec: {storageClassName: ${2:-glusterfs}, accessModes: [ReadWriteMany], resources: {requests: {storage: 64Mi}}}
+	END
+	k wait "pvc/$1" --for=jsonpath='{.status.phase}'=Bound --timeout=60s
+}
+
 # of_pods N: the pod of a role on node N
 pod() { q get pod -l "quartermaster.storage/role=$1,quartermaster.storage/node=storage-node$2" -o name | head -n 1; }
 pids() { lab exec "$1" pgrep -x "$2"; }

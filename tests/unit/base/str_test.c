@@ -40,6 +40,11 @@ static void strv_keeps_order_and_end(void **state)
 	assert_true(strv_contains(&v, "299"));
 	assert_true(strv_contains(&v, "last"));
 	assert_false(strv_contains(&v, "300"));
+	assert_false(strv_remove(&v, "300"));
+	assert_true(strv_remove(&v, "17"));
+	assert_false(strv_contains(&v, "17"));
+	assert_int_equal(v.count, 300);
+	assert_null(v.items[300]);
 	strv_done(&v);
 	assert_null(v.items);
 }
