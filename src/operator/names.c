@@ -77,5 +77,5 @@ void name_release(struct name_hold *h)
 	strv_remove(&h->names->held, h->name);
 	pthread_cond_broadcast(&h->names->freed);
 	pthread_mutex_unlock(&h->names->lock);
-	free(h->name);
+	free(TAKE_PTR(h->name));
 }

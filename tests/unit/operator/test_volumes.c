@@ -4,10 +4,8 @@
 #include "operator/volumes.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -591,57 +589,52 @@ static void snapshots_are_promised(void **state)
 
 /* ---- a name that is used again ----------------------------------------------------------------- */
 
-static struct {
-	struct handle id;
-	pthread_t thread;
-	atomic_bool begun, ended;
-	int rc;
-} again;
+static int removals;
 
-/* As an orchestrator does, while the loop that saw the old volume is still about to remove it. */
-static void *remove_and_make(void *userdata)
-{
-	struct fixture *f = userdata;
-	struct volume_request q = { .name = "again", .bytes = GIB, .kind = VOLUME_DIRECTORY };
-
-	atomic_store(&again.begun, true);
-	again.rc = discard_volume(f, &again.id);
-	if (again.rc == 0)
-		again.rc = create(f, &q, NULL);
-	atomic_store(&again.ended, true);
-	return NULL;
-}
-
-/* The loop's removal is slow: the other has all the time that it could need. */
+/* In the middle of it: whoever makes or ends a volume of that name has to wait; of another, not. */
 static void while_removing(struct fixture *f, const char *name)
 {
-	f->on_remove = NULL;
-	assert_int_equal(pthread_create(&again.thread, NULL, remove_and_make, f), 0);
-	while (!atomic_load(&again.begun))
-		usleep(1000);
-	for (int i = 0; i < 300 && !atomic_load(&again.ended); i++)
-		usleep(1000);
+	struct name_hold held;
+
+	removals++;
+	assert_false(name_try(&f->op, name, &held));
+	assert_true(name_try(&f->op, "another", &held));
+	name_release(&held);
+}
+
+static void make_again(struct fixture *f, struct handle *id)
+{
+	struct volume_request q = { .name = "again", .bytes = GIB, .kind = VOLUME_DIRECTORY };
+
+	assert_int_equal(create(f, &q, id), 0);
+	settle(f);
+	f->on_remove = while_removing;
 }
 
 static void used_again(void **state)
 {
 	struct fixture *f = fixture_online();
-	struct volume_request q = { .name = "again", .bytes = GIB, .kind = VOLUME_DIRECTORY };
-	cleanup_json json_t *pv = NULL;
+	cleanup_with(name_release) struct name_hold held = { 0 };
+	struct handle id;
 
-	assert_int_equal(create(f, &q, &again.id), 0);
-	settle(f);
-	patch(f, &KIND_PV, again.id.name,
+	removals = 0;
+	make_again(f, &id);
+	assert_int_equal(discard_volume(f, &id), 0);
+	assert_int_equal(removals, 1);
+	make_again(f, &id);
+	patch(f, &KIND_PV, id.name,
 	      json_pack("{s:{s:s}}", "spec", "persistentVolumeReclaimPolicy", "Delete"));
-	f->on_remove = while_removing;
-	assert_int_equal(VOLUME_CONTROLLER.reconcile(&f->r, again.id.name), 0);
-	assert_null(f->on_remove); /* else nothing was tested */
-	pthread_join(again.thread, NULL);
-	assert_int_equal(again.rc, 0);
-	settle(f);
-	pv = get(f, &KIND_PV, again.id.name);
-	assert_non_null(pv);
-	assert_true(has_volume(f, POOL, again.id.name));
+	/* a call has it: the loop leaves it alone, and comes again */
+	assert_true(name_try(&f->op, id.name, &held));
+	f->r.again_ms = 0;
+	assert_int_equal(VOLUME_CONTROLLER.reconcile(&f->r, id.name), 0);
+	assert_true(f->r.again_ms > 0 && has_volume(f, POOL, id.name));
+	name_release(&held);
+	assert_int_equal(VOLUME_CONTROLLER.reconcile(&f->r, id.name), 0);
+	assert_int_equal(removals, 2);
+	assert_false(has_volume(f, POOL, id.name));
+	make_again(f, &id);
+	assert_true(has_volume(f, POOL, id.name));
 	assert_int_equal(ledger_promised(f->op.ledger, POOL), GIB);
 	fixture_free(f);
 }
