@@ -678,8 +678,8 @@ static void absurd(void **state)
 		"{'source':{'volumeSnapshotContentName':'none','persistentVolumeClaimName':'a'}}",
 		"{'deletionPolicy':'Burn','source':{'volumeHandle':'../../etc'}}",
 		"{'volumeSnapshotRef':{},'source':{'volumeHandle':'v1.gold-1.d.../..'}}",
-		"{'volumeSnapshotRef':{'name':'x-1','namespace':'default','uid':'?'},"
-		"'source':{'volumeHandle':'v1.gold-1.s.x'}}",
+		("{'volumeSnapshotRef':{'name':'x-1','namespace':'default','uid':'?'},"
+		 "'source':{'volumeHandle':'v1.gold-1.s.x'}}"),
 		"{'volumeSnapshotRef':{'name':'x-1'},'source':{'snapshotHandle':'v1.nopool.s.x'}}",
 		"{'source':{'snapshotHandle':'v1.gold-1.d.x','volumeHandle':'v1.gold-1.d.x'}}",
 	};
