@@ -183,6 +183,9 @@ static bool decide_create(struct decision *d)
 			id);
 	if (decide_half(d))
 		return true;
+	/* the operator takes a pool without bricks for gone: one made now would belong to nobody */
+	if (jget(d->view->pool, "metadata", "deletionTimestamp"))
+		return decide(d, STEP_GONE, "The pool is being deleted, and was never made");
 	json_array_foreach (d->bricks, i, b)
 		if (!brick_usable(d, b))
 			return true;

@@ -480,6 +480,20 @@ static void test_delete(void **state)
 	world_done(&w);
 }
 
+static void test_never_made(void **state)
+{
+	struct world w;
+
+	world_init(&w, "replicate:3");
+	want(&w, "123", 0);
+	assert_int_equal(next(&w), STEP_CREATE);
+	jset(w.pool, json_string("2026-01-01T00:00:00Z"), "metadata", "deletionTimestamp");
+	assert_int_equal(next(&w), STEP_GONE); /* a volume made now would belong to no pool */
+	w.members = 18;
+	assert_int_equal(next(&w), STEP_WAIT);
+	world_done(&w);
+}
+
 static void check_status(struct world *w, const char *phase, int64_t heal)
 {
 	struct volume_view view = view_of(w);
@@ -585,6 +599,7 @@ int main(void)
 		cmocka_unit_test(test_wrong_layout),
 		cmocka_unit_test(test_own_options_last),
 		cmocka_unit_test(test_delete),
+		cmocka_unit_test(test_never_made),
 		cmocka_unit_test(test_status),
 		cmocka_unit_test(test_status_of_an_unknown_volume),
 		cmocka_unit_test(test_options_table),
