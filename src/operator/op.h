@@ -66,6 +66,8 @@ void name_release(struct name_hold *h);
 
 /* ---- pools (pool.c) --------------------------------------------------------------------------- */
 bool pool_is_ours(const struct operator* op, const json_t *pool);
+/* The pool beside whose bricks its own lie: it is a single volume, of kind whole. NULL: a pool for many. */
+const char *pool_parent(const json_t *pool);
 /* Online, or at least able to serve. */
 bool pool_serves(const json_t *pool);
 /* How many bytes of it may be promised in total; 0: its size is not known. */

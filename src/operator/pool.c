@@ -11,6 +11,13 @@ bool pool_is_ours(const struct operator* op, const json_t *pool)
 	       streq(object_namespace(pool), op->ns);
 }
 
+const char *pool_parent(const json_t *pool)
+{
+	const char *parent = jstr(pool, "spec", "parent");
+
+	return parent && *parent ? parent : NULL;
+}
+
 bool pool_serves(const json_t *pool)
 {
 	const char *phase = jstr(pool, "status", "phase");
@@ -90,7 +97,7 @@ static int add_offer(const json_t *pool, void *userdata)
 {
 	struct pool_offers *o = userdata;
 
-	if (!pool_is_ours(o->op, pool) || object_deleting(pool) || !pool_serves(pool) ||
+	if (!pool_is_ours(o->op, pool) || pool_parent(pool) || object_deleting(pool) || !pool_serves(pool) ||
 	    jint(pool, "status", "capacityBytes") <= 0 ||
 	    (o->only && !streq(o->only, object_name(pool))))
 		return 0;

@@ -40,8 +40,8 @@ static int add_pool(const json_t *pool, void *userdata)
 	struct telling *t = userdata;
 	json_t *reach;
 
-	/* one that is still to be made has nothing to be reached */
-	if (!pool_is_ours(t->op, pool) || !jstr(pool, "status", "volumeId"))
+	/* one that is still to be made has nothing to be reached; a whole volume has its pool's hosts */
+	if (!pool_is_ours(t->op, pool) || pool_parent(pool) || !jstr(pool, "status", "volumeId"))
 		return 0;
 	reach = pool_reach(pool);
 	json_object_set_new(reach, "ephemeral", json_boolean(takes_ephemeral(t->op, pool)));

@@ -76,6 +76,7 @@ static const struct field plan_brick_fields[] = {
 	F_STRING("path", "The brick's path on the node."),
 	F_STRING("pool", "The StoragePool that it is part of."),
 	F_BOOLEAN("wipe", "Whether the device may be formatted although it carries a signature."),
+	F_STRING("parent", "The brick beside which it lies, of a whole volume."),
 	F_END,
 };
 static const struct field plan_brick =

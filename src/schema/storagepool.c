@@ -14,6 +14,8 @@ static const struct field brick_fields[] = {
 	F_INTEGER("zone", "The failure zone of its node.", .min = 1, .max = INT32_MAX),
 	F_BOOLEAN("arbiter", "Whether it holds only names and metadata, to break ties."),
 	F_BOOLEAN("prepared", "Whether its node has it ready."),
+	F_STRING("parent", "Of a whole volume: the brick of its pool beside which it lies.",
+		 .check = check_label_name, .max_len = 63),
 	F_END,
 };
 static const struct field brick =
@@ -32,6 +34,11 @@ static const struct field spec_fields[] = {
 	F_STRING("volumeType",
 		 "How it keeps data: replicate:N, disperse:DATA:REDUNDANCY, arbiter or none."),
 	F_COUNT("epoch", "The operator's term in which this was decided."),
+	F_STRING("parent",
+		 "The pool beside whose bricks its own lie, where it is a single volume (kind whole) and "
+		 "not a pool for many.",
+		 .immutable = true, .check = check_label_name, .max_len = 63),
+	F_COUNT("sizeBytes", "What it may hold, where it has a parent."),
 	F_ARRAY("bricks", "The bricks that make up the pool.", &brick, .list_map_key = "id",
 		.max_len = 64),
 	F_MAP("options", "Options of the Gluster volume.", &ITEM_STRING),
@@ -132,6 +139,7 @@ static const struct column columns[] = {
 	       .path = ".status.display.capacity"),
 	C_CELL("Used", cell_used, "What is in use.", .path = ".status.display.used"),
 	C_STRING("Cluster", ".spec.cluster", "Cluster whose nodes hold it.", .priority = 1),
+	C_STRING("Parent", ".spec.parent", "Pool of the volume, where it is one.", .priority = 1),
 	C_STRING("Message", ".status.message", "What is wrong.", .priority = 1),
 	C_END,
 };

@@ -120,7 +120,7 @@ static void test_rows(void **state)
 		META "spec: {volumeType: 'replicate:3', bricks: [{}, {}, {}]}\n"
 		     "status: {phase: Degraded, bricks: [{online: true}, {online: false}], "
 		     "healPending: 4}",
-		"[\"a\",\"replicate:3\",\"Degraded\",\"1/3\",\"4\",\"-\",\"-\",\"60s\",\"\",\"\"]");
+		"[\"a\",\"replicate:3\",\"Degraded\",\"1/3\",\"4\",\"-\",\"-\",\"60s\",\"\",\"\",\"\"]");
 	expect_row(&KIND_PVC,
 		   META "spec: {volumeName: v, storageClassName: s, volumeMode: Filesystem}\n"
 			"status: {phase: Bound, accessModes: [ReadWriteMany, ReadWriteOnce], "
