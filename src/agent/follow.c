@@ -49,7 +49,8 @@ static int follow_stores(struct runner *r, const struct following *f, struct err
 
 	for (size_t i = 0; i < f->pools->count; i++) {
 		add(&s, false, xasprintf("metadata.name=%s", f->pools->items[i]));
-		add(&s, true, xasprintf(LABEL_POOL "=%s", f->pools->items[i])); /* whole volumes in it */
+		add(&s, true,
+		    xasprintf(LABEL_POOL "=%s", f->pools->items[i])); /* whole volumes in it */
 	}
 	add_cluster(&s, f);
 	return runner_follow(r, &KIND_STORAGEPOOL, s.items, s.count, err);

@@ -212,9 +212,9 @@ static int apply_whole(struct quota_work *w, const json_t *pool)
 		return 0;
 	rc = limit_whole(w, size);
 	if (rc == 0)
-		json_object_set_new(s->limits, w->pool,
-				    json_pack("{s:I, s:s}", "size", (json_int_t)size, "uid",
-					      object_uid(pool)));
+		json_object_set_new(
+			s->limits, w->pool,
+			json_pack("{s:I, s:s}", "size", (json_int_t)size, "uid", object_uid(pool)));
 	return rc;
 }
 

@@ -97,8 +97,8 @@ static int add_offer(const json_t *pool, void *userdata)
 {
 	struct pool_offers *o = userdata;
 
-	if (!pool_is_ours(o->op, pool) || pool_parent(pool) || object_deleting(pool) || !pool_serves(pool) ||
-	    jint(pool, "status", "capacityBytes") <= 0 ||
+	if (!pool_is_ours(o->op, pool) || pool_parent(pool) || object_deleting(pool) ||
+	    !pool_serves(pool) || jint(pool, "status", "capacityBytes") <= 0 ||
 	    (o->only && !streq(o->only, object_name(pool))))
 		return 0;
 	o->items = xrealloc(o->items, (o->count + 1) * sizeof(*o->items));

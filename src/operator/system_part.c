@@ -132,8 +132,7 @@ static void part_unload(struct system *s, json_t *nodes, json_t *pools, json_t *
 		json_array_append_new(nodes, brief_node(shared, o));
 	json_array_foreach (s->pools, i, o) {
 		note_number(s, o); /* one may be new */
-		json_array_append_new(pool_parent(o) ? s->wholes : pools,
-				      brief_pool(s, shared, o));
+		json_array_append_new(pool_parent(o) ? s->wholes : pools, brief_pool(s, shared, o));
 	}
 	json_decref(s->nodes);
 	json_decref(s->pools);

@@ -42,10 +42,11 @@ static int may_destroy_whole(struct system *s, const json_t *pool)
 			       "StoragePool %s is to go, but is the volume of a claim; delete that",
 			       name);
 	else
-		system_problem(s,
-			       "StoragePool %s is to go, but is a volume that was kept; annotate it "
-			       "with " QM_ANNOTATION_DISCARD "=true to lose it",
-			       name);
+		system_problem(
+			s,
+			"StoragePool %s is to go, but is a volume that was kept; annotate it "
+			"with " QM_ANNOTATION_DISCARD "=true to lose it",
+			name);
 	return 0;
 }
 
@@ -82,13 +83,14 @@ static int may_destroy(struct system *s, const json_t *pool)
 	if (rc == 0 && json_array_size(found) == 0)
 		return 1;
 	if (rc == 0)
-		system_problem(
-			s,
-			"pool %s is to go, but %zu volumes without a "
-			"PersistentVolume or snapshots lie in it (%s and so "
-			"on, retained, archived or of pods); remove them, or annotate the StoragePool "
-			"with " QM_ANNOTATION_DISCARD "=true to lose them",
-			name, json_array_size(found), jstr(json_array_get(found, 0), "name"));
+		system_problem(s,
+			       "pool %s is to go, but %zu volumes without a "
+			       "PersistentVolume or snapshots lie in it (%s and so "
+			       "on, retained, archived or of pods); remove them, or annotate the "
+			       "StoragePool "
+			       "with " QM_ANNOTATION_DISCARD "=true to lose them",
+			       name, json_array_size(found),
+			       jstr(json_array_get(found, 0), "name"));
 	else
 		system_problem(
 			s,

@@ -226,8 +226,9 @@ static bool prepare_beside(struct node_host *h, const struct brick_order *o,
 	if (rc == 0 && streq(jstr(marker, "id"), o->parent) &&
 	    streq(jstr(marker, "node"), o->node_uid))
 		return true;
-	fail(ret, "Failed", "ParentMissing", "%s does not hold brick %s, beside which brick %s lies%s%s",
-	     o->directory, o->parent, o->id, rc < 0 ? ": " : "", rc < 0 ? error_text(&err, rc) : "");
+	fail(ret, "Failed", "ParentMissing",
+	     "%s does not hold brick %s, beside which brick %s lies%s%s", o->directory, o->parent,
+	     o->id, rc < 0 ? ": " : "", rc < 0 ? error_text(&err, rc) : "");
 	return false;
 }
 

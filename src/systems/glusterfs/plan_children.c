@@ -170,10 +170,11 @@ void plan_children(struct plan_model *m)
 		if (c->odd || (c->deleting && !c->made))
 			continue;
 		if (!parent || parent->odd) {
-			plan_finding(m, NULL, NULL, c->name, "Odd",
-				     "volume %s is set aside: its pool %s is not there, or makes no "
-				     "sense; delete it, or put that right",
-				     c->name, jstr(c->object, "spec", "parent"));
+			plan_finding(
+				m, NULL, NULL, c->name, "Odd",
+				"volume %s is set aside: its pool %s is not there, or makes no "
+				"sense; delete it, or put that right",
+				c->name, jstr(c->object, "spec", "parent"));
 			c->odd = true;
 			continue;
 		}
@@ -182,9 +183,9 @@ void plan_children(struct plan_model *m)
 			plan_step(m, "volume %s: its bricks lie beside those of pool %s", c->name,
 				  parent->name);
 			json_object_set(c->spec, "bricks", bricks);
-			plan_pool_change(m, c,
-					 xasprintf("its bricks lie beside those of pool %s",
-						   parent->name));
+			plan_pool_change(
+				m, c,
+				xasprintf("its bricks lie beside those of pool %s", parent->name));
 		}
 		json_decref(bricks);
 		plan_note_prepared(m, c);

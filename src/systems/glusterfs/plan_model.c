@@ -491,8 +491,8 @@ int model_build(struct plan_model *m, const struct plan_input *in, struct error 
 		if (!jstr(o, "metadata", "name"))
 			continue;
 		pool_build(m,
-			   jstr(o, "spec", "parent") ? &m->children[m->children_count++] :
-						       &m->pools[m->pools_count++],
+			   jstr(o, "spec", "parent") ? &m->children[m->children_count++]
+						     : &m->pools[m->pools_count++],
 			   o);
 	}
 	qsort(m->pools, m->pools_count, sizeof(*m->pools), by_pool_number);

@@ -23,7 +23,8 @@ struct source {
 	bool fit; /* the agent says that it can be used */
 	struct plan_pool *pool; /* the pool whose spec names it, NULL: none */
 	bool taken; /* by a pool, or still held by one that it is leaving */
-	const struct source *same; /* another node of the machine names this very device, and has it */
+	const struct source
+		*same; /* another node of the machine names this very device, and has it */
 };
 
 struct plan_node {

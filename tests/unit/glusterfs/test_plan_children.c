@@ -57,9 +57,9 @@ static void do_as_told(json_t *nodes, const struct plan_output *out)
 
 		json_array_foreach (jget(n, "status", "plan", "bricks"), k, b)
 			json_array_append_new(bricks,
-					      json_pack("{s:s, s:s, s:s, s:b}", "id",
-							jstr(b, "id"), "pool", jstr(b, "pool"),
-							"path", jstr(b, "path"), "mounted", 1));
+					      json_pack("{s:s, s:s, s:s, s:b}", "id", jstr(b, "id"),
+							"pool", jstr(b, "pool"), "path",
+							jstr(b, "path"), "mounted", 1));
 		jset(n, bricks, "status", "agent", "bricks");
 	}
 }
@@ -98,7 +98,8 @@ static void lies_beside(void **state)
 		char node[8];
 		snprintf(node, sizeof(node), "n%d", i);
 		const json_t *p = brick_on(parent, node), *c = brick_on(child, node);
-		cleanup_free char *root = xasprintf("/var/lib/quartermaster/bricks/%s", jstr(p, "id"));
+		cleanup_free char *root =
+			xasprintf("/var/lib/quartermaster/bricks/%s", jstr(p, "id"));
 		cleanup_free char *path =
 			xasprintf("%s/.quartermaster-%s/brick", root, jstr(c, "id"));
 
@@ -117,10 +118,10 @@ static void follows_its_pool(void **state)
 {
 	cleanup_json json_t *nodes = cluster(4, 1), *pools = made(nodes);
 	struct plan_output out = plan("replicate:3", nodes, pools, NULL);
-	const char *leaving = brick_on(jget(named(&out, "gold-1"), "spec", "bricks"), "n1") ? "n1" :
-											     "n2";
-	cleanup_free char *parent_id = xstrdup(jstr(
-		brick_on(jget(named(&out, "gold-1"), "spec", "bricks"), leaving), "id"));
+	const char *leaving =
+		brick_on(jget(named(&out, "gold-1"), "spec", "bricks"), "n1") ? "n1" : "n2";
+	cleanup_free char *parent_id = xstrdup(
+		jstr(brick_on(jget(named(&out, "gold-1"), "spec", "bricks"), leaving), "id"));
 	cleanup_free char *child_id = xstrdup(
 		jstr(brick_on(jget(named(&out, "pvc-1"), "spec", "bricks"), leaving), "id"));
 	json_t *node = json_array_get(nodes, (size_t)(leaving[1] - '1'));
