@@ -33,7 +33,7 @@ void plan_note_prepared(struct plan_model *m, struct plan_pool *p)
 		if (!n || jbool(b, "prepared"))
 			continue;
 		const struct source *s = model_source(m, jstr(b, "id"));
-		if (!s || s->pool != p)
+		if (!jstr(b, "parent") && (!s || s->pool != p))
 			continue; /* another pool has it, and it is prepared for that one */
 		json_array_foreach (jget(n->object, "status", "agent", "bricks"), k, a) {
 			if (!streq(jstr(a, "id"), jstr(b, "id")) || !jbool(a, "mounted"))
