@@ -47,8 +47,11 @@ static int follow_stores(struct runner *r, const struct following *f, struct err
 {
 	cleanup_with(selectors_done) struct selectors s = { 0 };
 
-	for (size_t i = 0; i < f->pools->count; i++)
+	for (size_t i = 0; i < f->pools->count; i++) {
 		add(&s, false, xasprintf("metadata.name=%s", f->pools->items[i]));
+		add(&s, true,
+		    xasprintf(LABEL_POOL "=%s", f->pools->items[i])); /* whole volumes in it */
+	}
 	add_cluster(&s, f);
 	return runner_follow(r, &KIND_STORAGEPOOL, s.items, s.count, err);
 }
@@ -79,7 +82,7 @@ static void add_pools(const json_t *bricks, struct strv *ret)
 	json_array_foreach (bricks, i, b) {
 		const char *pool = jstr(b, "pool");
 
-		if (pool && *pool && !strv_contains(ret, pool))
+		if (pool && *pool && !jstr(b, "parent") && !strv_contains(ret, pool))
 			strv_add(ret, pool);
 	}
 }

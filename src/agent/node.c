@@ -389,7 +389,7 @@ static int look(struct looking *l)
 	s->report = report;
 	free(s->report_key);
 	s->report_key = TAKE_PTR(key);
-	if (l->unreleased || troubled(report)) {
+	if (l->unreleased || l->unready || troubled(report)) {
 		s->trouble_ms = s->trouble_ms == 0		 ? TROUBLE_FIRST_MS
 				: s->trouble_ms * 2 > TROUBLE_MS ? TROUBLE_MS
 								 : s->trouble_ms * 2;

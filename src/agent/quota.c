@@ -45,22 +45,26 @@ static bool relative_clean(const char *dir)
 	return dir && *dir && *dir != '/' && path_is_clean(path);
 }
 
+/* What of a volume's size is for one brick. */
+static void share_of(const struct quota_work *w, int64_t size, int64_t *bytes, int64_t *inodes)
+{
+	*bytes = w->arbiter ? 0 : (size + w->type.data - 1) / w->type.data;
+	*inodes = w->arbiter ? (size + ARBITER_BYTES_PER_INODE - 1) / ARBITER_BYTES_PER_INODE : 0;
+}
+
 static int limit_volume(struct quota_work *w, const json_t *pv)
 {
 	struct node_host *h = w->agent->host;
 	const char *dir = jstr(pv, "spec", "csi", "volumeAttributes", "name");
 	const char *text = jstr(pv, "spec", "capacity", "storage");
-	int64_t size, bytes = 0, inodes = 0;
+	int64_t size, bytes, inodes;
 	int rc;
 
 	/* a volume of another kind is a file, which has its size by itself */
 	if (!relative_clean(dir) || !str_has_prefix(dir, "subvol/") || !text ||
 	    quantity_parse(text, &size, NULL) < 0)
 		return 0;
-	if (w->arbiter)
-		inodes = (size + ARBITER_BYTES_PER_INODE - 1) / ARBITER_BYTES_PER_INODE;
-	else
-		bytes = (size + w->type.data - 1) / w->type.data;
+	share_of(w, size, &bytes, &inodes);
 	rc = h->ops->quota_set(h, jstr(w->brick, "path"), dir, bytes, inodes, &w->r->error);
 	if (rc == -ENOENT) {
 		w->r->error = ERROR_INIT;
@@ -68,6 +72,20 @@ static int limit_volume(struct quota_work *w, const json_t *pv)
 		return 1;
 	}
 	return rc;
+}
+
+/* A whole volume's limit is on what holds its brick. */
+static int limit_whole(struct quota_work *w, int64_t size)
+{
+	struct node_host *h = w->agent->host;
+	cleanup_free char *root = NULL, *holder = NULL;
+	const char *path = jstr(w->brick, "path"), *end = strrchr(path, '/');
+	int64_t bytes, inodes;
+
+	holder = xstrndup(path, (size_t)(end - path)); /* ROOT/.quartermaster-ID */
+	root = xstrndup(holder, (size_t)(strrchr(holder, '/') - holder));
+	share_of(w, size, &bytes, &inodes);
+	return h->ops->quota_set(h, root, holder + strlen(root) + 1, bytes, inodes, &w->r->error);
 }
 
 static int each_volume(const json_t *pv, void *userdata)
@@ -178,6 +196,28 @@ static bool brick_is_arbiter(const json_t *pool, const char *id)
 	return false;
 }
 
+/* 0: in force, or cannot be. Of a whole volume nothing is written down: what is in force is what its spec says. */
+static int apply_whole(struct quota_work *w, const json_t *pool)
+{
+	struct agent_state *s = w->agent->state;
+	struct quota_support support = { 0 };
+	int64_t size = jint(pool, "spec", "sizeBytes");
+	const json_t *known = json_object_get(s->limits, w->pool);
+	int rc;
+
+	w->agent->host->ops->quota_support(w->agent->host, jstr(w->brick, "path"), &support);
+	/* another of the same name begins anew */
+	if (!support.enforced ||
+	    (jint(known, "size") == size && streq(jstr(known, "uid"), object_uid(pool))))
+		return 0;
+	rc = limit_whole(w, size);
+	if (rc == 0)
+		json_object_set_new(
+			s->limits, w->pool,
+			json_pack("{s:I, s:s}", "size", (json_int_t)size, "uid", object_uid(pool)));
+	return rc;
+}
+
 static int apply_limits(struct quota_work *w)
 {
 	struct agent_state *s = w->agent->state;
@@ -236,6 +276,8 @@ static int quota_reconcile(struct reconcile *r, const char *key)
 			       ? write_quota(r, key, NULL)
 			       : 0;
 	w.arbiter = brick_is_arbiter(pool, jstr(w.brick, "id"));
+	if (jstr(pool, "spec", "parent"))
+		return apply_whole(&w, pool);
 	return apply_limits(&w);
 }
 

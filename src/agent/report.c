@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/state.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "systems/glusterfs/brick.h"
 
@@ -33,7 +34,8 @@ static const json_t *order_for(const struct looking *l, const char *source)
 	size_t i;
 
 	json_array_foreach (jget(l->plan, "bricks"), i, b)
-		if (streq(jstr(b, "device"), source) || streq(jstr(b, "directory"), source))
+		if (!jstr(b, "parent") &&
+		    (streq(jstr(b, "device"), source) || streq(jstr(b, "directory"), source)))
 			return b;
 	return NULL;
 }
@@ -183,6 +185,7 @@ static struct brick_order order_of(const struct looking *l, const json_t *b)
 		.id = jstr(b, "id"),
 		.device = jstr(b, "device"),
 		.directory = jstr(b, "directory"),
+		.parent = jstr(b, "parent"),
 		.path = jstr(b, "path"),
 		.pool = jstr(b, "pool"),
 		.wipe = jbool(b, "wipe"),
@@ -245,8 +248,8 @@ static bool prepare(struct looking *l, const struct brick_order *o, json_t *devi
 
 static json_t *brick_json(const struct brick_order *o, bool mounted)
 {
-	return json_pack("{s:s, s:s*, s:s, s:b, s:b}", "id", o->id, "pool", o->pool, "path",
-			 o->path, "mounted", mounted, "online", 0);
+	return json_pack("{s:s, s:s*, s:s, s:s*, s:b, s:b}", "id", o->id, "pool", o->pool, "path",
+			 o->path, "parent", o->parent, "mounted", mounted, "online", 0);
 }
 
 /* Bricks on record that the plan does not name: the operator sees them, and orders their release. */
@@ -264,9 +267,47 @@ static void add_unplanned(struct looking *l, json_t *bricks)
 		if (!skip)
 			json_array_append_new(
 				bricks,
-				json_pack("{s:s, s:s*, s:s, s:b, s:b}", "id", jstr(r, "id"), "pool",
-					  jstr(r, "pool"), "path", jstr(r, "path"), "mounted",
+				json_pack("{s:s, s:s*, s:s, s:s*, s:b, s:b}", "id", jstr(r, "id"),
+					  "pool", jstr(r, "pool"), "path", jstr(r, "path"),
+					  "parent", jstr(r, "parent"), "mounted",
 					  jbool(r, "ready") && !jbool(r, "released"), "online", 0));
+	}
+}
+
+/* A brick beside another has no device of its own to report, nor a UUID: its record and its marker are all. */
+static bool prepare_beside(struct looking *l, const struct brick_order *o)
+{
+	struct error err = ERROR_INIT;
+	struct brick_result result;
+	char uuid[UUID_TEXT_MAX];
+	int rc = brick_choose(l->agent->host, o, uuid, &err);
+
+	if (rc < 0) {
+		log_warn("brick %s of volume %s: %s", o->id, o->pool, error_text(&err, rc));
+		return false;
+	}
+	brick_prepare(l->agent->host, o, &result);
+	if (streq(result.verdict.state, "Ready"))
+		return true;
+	log_warn("brick %s of volume %s: %s", o->id, o->pool, result.verdict.message);
+	return false;
+}
+
+/* After the others: what they lie beside has to be mounted. */
+static void add_beside(struct looking *l, json_t *bricks, bool do_prepare)
+{
+	const json_t *b;
+	size_t i;
+
+	json_array_foreach (jget(l->plan, "bricks"), i, b) {
+		struct brick_order o = order_of(l, b);
+
+		if (!o.parent || !brick_order_valid(&o))
+			continue;
+		bool ready = do_prepare && prepare_beside(l, &o);
+
+		l->unready |= do_prepare && !ready;
+		json_array_append_new(bricks, brick_json(&o, ready));
 	}
 }
 
@@ -281,7 +322,7 @@ json_t *report_bricks(struct looking *l, json_t *devices, bool do_prepare)
 		json_t *device;
 		bool ready = false;
 
-		if (!brick_order_valid(&o))
+		if (o.parent || !brick_order_valid(&o))
 			continue;
 		device = device_of(devices, o.device ? o.device : o.directory);
 		if (!streq(jstr(device, "reason"), "Duplicate")) {
@@ -292,6 +333,7 @@ json_t *report_bricks(struct looking *l, json_t *devices, bool do_prepare)
 		}
 		json_array_append_new(bricks, brick_json(&o, ready));
 	}
+	add_beside(l, bricks, do_prepare);
 	add_unplanned(l, bricks);
 	return bricks;
 }

@@ -123,6 +123,7 @@ static json_t *pool(const json_t *o)
 		      online);
 	copy(p, "name", jget(o, "metadata", "name"));
 	copy(p, "volumeType", jget(o, "spec", "volumeType"));
+	copy(p, "parent", jget(o, "spec", "parent"));
 	for (i = 0; i < ARRAY_SIZE(fields); i++)
 		copy(p, fields[i], jget(o, "status", fields[i]));
 	return p;

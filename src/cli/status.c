@@ -116,12 +116,17 @@ static void print_pools(FILE *out, const json_t *pools)
 				? xasprintf("%lld", (long long)json_integer_value(heal))
 				: xstrdup("-");
 
+		cleanup_free char *whole =
+			jstr(p, "parent")
+				? xasprintf("one volume, in the bricks of %s", jstr(p, "parent"))
+				: xstrdup("");
+		const char *message = jstr(p, "message");
+
 		grid_row(&g, (const char *const[]){ text_of(p, "name"), text_of(p, "phase"),
 						    text_of(p, "volumeType"), bricks, pending,
 						    size_of(p, "capacityBytes", capacity),
 						    size_of(p, "usedBytes", used),
-						    jstr(p, "message") ? jstr(p, "message") : "",
-						    NULL });
+						    message && *message ? message : whole, NULL });
 	}
 	grid_flush(&g);
 	grid_done(&g);

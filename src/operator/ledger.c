@@ -521,6 +521,14 @@ int ledger_count(struct ledger *l, const char *pool)
 	return count;
 }
 
+bool ledger_knows(struct ledger *l, const char *volume)
+{
+	pthread_mutex_lock(&l->lock);
+	bool known = keyed_get(&l->entries, volume) != NULL;
+	pthread_mutex_unlock(&l->lock);
+	return known;
+}
+
 void ledger_claims(struct ledger *l, const char *pool, size_t max, struct strv *ret)
 {
 	pthread_mutex_lock(&l->lock);

@@ -64,6 +64,8 @@ int64_t ledger_promised(struct ledger *l, const char *pool); /* NULL: of all poo
 /* What may still be promised of the pool. */
 int64_t ledger_left(struct ledger *l, const struct ledger_offer *offer);
 int ledger_count(struct ledger *l, const char *pool);
+/* Whether something is promised under the name: to a claim, or as a PersistentVolume. */
+bool ledger_knows(struct ledger *l, const char *volume);
 /* Up to max claims ("namespace/name") that live in the pool, or are to. */
 void ledger_claims(struct ledger *l, const char *pool, size_t max, struct strv *ret);
 

@@ -340,6 +340,7 @@ static int look_once(struct reconcile *r, int64_t epoch, bool live, bool *ret_wa
 	s.ambiguous = json_array();
 	s.deployments = json_array();
 	s.foreign_pools = json_array();
+	s.wholes = json_array();
 	s.phases = json_object();
 	s.problems = json_array();
 	int rc = look(&s);
@@ -353,6 +354,7 @@ static int look_once(struct reconcile *r, int64_t epoch, bool live, bool *ret_wa
 	json_decref(s.ambiguous);
 	json_decref(s.deployments);
 	json_decref(s.pools);
+	json_decref(s.wholes);
 	json_decref(s.foreign_pools);
 	json_decref(s.phases);
 	json_decref(s.renewals);

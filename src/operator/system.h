@@ -29,7 +29,8 @@ struct system {
 	json_t *nodes; /* array: StorageNodes */
 	json_t *ambiguous; /* array: those of which nobody knows whose they are */
 	json_t *deployments; /* array: names of all deployments of this type in the namespace */
-	json_t *pools; /* array: StoragePools */
+	json_t *pools; /* array: StoragePools; after the last part without those that have a parent, */
+	json_t *wholes; /* which are here then: volumes, not what volumes are made in */
 	json_t *foreign_pools; /* array: names of other StoragePools in the namespace */
 	struct plan_output plan;
 	bool fenced; /* status_fence has written */

@@ -261,9 +261,26 @@ static const char *phase_of(const struct verdict *v)
 	return v->well && bricks_online(v) ? "Ready" : "Degraded";
 }
 
-/* Whether a brick of the plan is to leave: its device is listed no more, or the node is to go. */
+static const json_t *planned_brick(const struct verdict *v, const char *id)
+{
+	size_t i;
+	json_t *b;
+
+	json_array_foreach (jget(v->plan, "bricks"), i, b)
+		if (streq(jstr(b, "id"), id))
+			return b;
+	return NULL;
+}
+
+/*
+ * Whether a brick of the plan is to leave: its device is listed no more, or the node is to go. One that
+ * lies beside another leaves with it.
+ */
 static bool is_leaving(const struct verdict *v, const json_t *brick)
 {
+	const char *beside = jstr(brick, "parent");
+	if (beside)
+		brick = planned_brick(v, beside);
 	const char *device = jstr(brick, "device");
 	const char *source = device ? device : jstr(brick, "directory");
 	size_t i;
@@ -455,6 +472,8 @@ static int tell_disruption(struct system *s)
 	if (!ops->disruption)
 		return 0;
 	json_array_foreach (s->pools, i, p)
+		allowed = allowed && pool_is_whole(p);
+	json_array_foreach (s->wholes, i, p)
 		allowed = allowed && pool_is_whole(p);
 	return ops->disruption(s->op->platform, allowed, &s->r->error);
 }

@@ -12,7 +12,7 @@ void part_add_node(struct system *s, const json_t *node)
 
 static void note_number(struct system *s, const json_t *pool)
 {
-	const char *dash = strrchr(object_name(pool), '-');
+	const char *dash = pool_parent(pool) ? NULL : strrchr(object_name(pool), '-');
 	long number = dash ? strtol(dash + 1, NULL, 10) : 0;
 
 	if (number > s->last_number)
@@ -132,7 +132,7 @@ static void part_unload(struct system *s, json_t *nodes, json_t *pools, json_t *
 		json_array_append_new(nodes, brief_node(shared, o));
 	json_array_foreach (s->pools, i, o) {
 		note_number(s, o); /* one may be new */
-		json_array_append_new(pools, brief_pool(s, shared, o));
+		json_array_append_new(pool_parent(o) ? s->wholes : pools, brief_pool(s, shared, o));
 	}
 	json_decref(s->nodes);
 	json_decref(s->pools);

@@ -29,6 +29,27 @@ json_t *pools_volumes(const struct system *s)
 
 /* ---- is it empty? ------------------------------------------------------------------------------ */
 
+/* A whole volume goes when its PersistentVolume does, which says so itself; not by being deleted here. */
+static int may_destroy_whole(struct system *s, const json_t *pool)
+{
+	const char *name = object_name(pool);
+	bool promised = ledger_knows(s->op->ledger, name);
+
+	if (!promised && streq(object_annotation(pool, QM_ANNOTATION_DISCARD), "true"))
+		return 1;
+	if (promised)
+		system_problem(s,
+			       "StoragePool %s is to go, but is the volume of a claim; delete that",
+			       name);
+	else
+		system_problem(
+			s,
+			"StoragePool %s is to go, but is a volume that was kept; annotate it "
+			"with " QM_ANNOTATION_DISCARD "=true to lose it",
+			name);
+	return 0;
+}
+
 /*
  * A pool may be destroyed when nothing is promised of it and nothing lies in it: a volume that was
  * retained or archived has no PersistentVolume, and yet somebody wanted to keep it. 1: it may; 0: not.
@@ -39,6 +60,8 @@ static int may_destroy(struct system *s, const json_t *pool)
 	cleanup_json json_t *found = NULL;
 	struct workers *workers = s->op->workers;
 
+	if (pool_parent(pool))
+		return may_destroy_whole(s, pool);
 	if (!ledger_close(s->op->ledger, name)) {
 		int count = ledger_count(s->op->ledger, name);
 		system_problem(s,
@@ -60,13 +83,14 @@ static int may_destroy(struct system *s, const json_t *pool)
 	if (rc == 0 && json_array_size(found) == 0)
 		return 1;
 	if (rc == 0)
-		system_problem(
-			s,
-			"pool %s is to go, but %zu volumes without a "
-			"PersistentVolume or snapshots lie in it (%s and so "
-			"on, retained, archived or of pods); remove them, or annotate the StoragePool "
-			"with " QM_ANNOTATION_DISCARD "=true to lose them",
-			name, json_array_size(found), jstr(json_array_get(found, 0), "name"));
+		system_problem(s,
+			       "pool %s is to go, but %zu volumes without a "
+			       "PersistentVolume or snapshots lie in it (%s and so "
+			       "on, retained, archived or of pods); remove them, or annotate the "
+			       "StoragePool "
+			       "with " QM_ANNOTATION_DISCARD "=true to lose them",
+			       name, json_array_size(found),
+			       jstr(json_array_get(found, 0), "name"));
 	else
 		system_problem(
 			s,

@@ -134,18 +134,31 @@ static json_t *wanted_spec(const struct system *s, bool online)
 			 clusters(s));
 }
 
-static void pool_problems(struct system *s)
+static void pool_problems(struct system *s, const char *what, const json_t *pools)
 {
 	size_t i;
 	json_t *p;
-	json_array_foreach (s->pools, i, p) {
+	json_array_foreach ((json_t *)pools, i, p) {
 		const char *phase = jstr(p, "status", "phase"),
 			   *message = jstr(p, "status", "message");
 		if (!streq(phase, "Online") && !object_deleting(p))
-			system_problem(s, "pool %s is %s%s%s", object_name(p),
+			system_problem(s, "%s %s is %s%s%s", what, object_name(p),
 				       phase ? phase : "being made",
 				       message && *message ? ": " : "", message ? message : "");
 	}
+}
+
+/* One that is being made is waited for by its claim, and is nothing that is wrong. */
+static void whole_problems(struct system *s)
+{
+	cleanup_json json_t *made = json_array();
+	size_t i;
+	json_t *p;
+
+	json_array_foreach (s->wholes, i, p)
+		if (jstr(p, "status", "phase") && !streq(jstr(p, "status", "phase"), "Creating"))
+			json_array_append(made, p);
+	pool_problems(s, "volume", made);
 }
 
 void status_findings(struct system *s)
@@ -242,6 +255,9 @@ static json_t *wanted_status(struct system *s, int serves)
 		if (jint(o, "status", "healPending") > 0)
 			heal = plus(heal, jint(o, "status", "healPending"));
 	}
+	json_array_foreach (s->wholes, i, o)
+		if (jint(o, "status", "healPending") > 0)
+			heal = plus(heal, jint(o, "status", "healPending"));
 	json_array_foreach (s->nodes, i, o)
 		ready += streq(jstr(o, "status", "phase"), "Ready");
 	json_t *status = json_pack(
@@ -278,7 +294,8 @@ static int write_spec(struct system *s, bool online)
 int status_write(struct system *s)
 {
 	int serves = serving(s);
-	pool_problems(s);
+	pool_problems(s, "pool", s->pools);
+	whole_problems(s);
 	int rc = write_spec(s, serves > 0);
 	if (rc < 0)
 		return rc;

@@ -29,9 +29,10 @@ static bool is_kept(const json_t *o)
 
 static json_t *metadata_of(const struct operator* op, const json_t *pool, const char *name)
 {
-	return json_pack("{s:s, s:s, s:{s:s, s:s*}, s:[s]}", "name", name, "namespace", op->ns,
+	return json_pack("{s:s, s:s, s:{s:s, s:s*, s:s}, s:[s]}", "name", name, "namespace", op->ns,
 			 "labels", QM_LABEL_DEPLOYMENT, op->deployment, QM_LABEL_CLUSTER,
-			 object_label(pool, QM_LABEL_CLUSTER), "finalizers", QM_FINALIZER_POOL);
+			 object_label(pool, QM_LABEL_CLUSTER), QM_LABEL_POOL, object_name(pool),
+			 "finalizers", QM_FINALIZER_POOL);
 }
 
 /* Without bricks: those follow from its pool's, for as long as it is there. */

@@ -132,6 +132,7 @@ static const struct field agent_brick_fields[] = {
 	F_STRING("id", "The brick's id.", .required = true),
 	F_STRING("pool", "The StoragePool that it is part of."),
 	F_STRING("path", "Its path on the node."),
+	F_STRING("parent", "The brick beside which it lies, of a whole volume."),
 	F_BOOLEAN("mounted", "Whether its file system is mounted."),
 	F_BOOLEAN("online", "Whether its process serves it."),
 	F_COUNT("pid", "The process that serves it."),

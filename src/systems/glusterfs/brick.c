@@ -43,7 +43,7 @@ bool brick_order_valid(const struct brick_order *o)
 	cleanup_free char *tail = NULL;
 
 	if (!id_valid(o->id) || !o->path || !path_is_clean(o->path) || !o->node_uid ||
-	    !o->device == !o->directory)
+	    !o->device == !o->directory || (o->parent && !o->directory))
 		return false;
 	if (o->directory) {
 		tail = xasprintf("%s/.quartermaster-%s/brick", o->directory, o->id);
@@ -94,9 +94,10 @@ int brick_choose(struct node_host *h, const struct brick_order *o, char uuid[sta
 	else
 		uuid_text(uuid);
 	json_decref(record);
-	record = json_pack("{s:s, s:s, s:s*, s:s*, s:s, s:s*, s:b}", "id", o->id, "uuid", uuid,
-			   "device", o->device, "directory", o->directory, "path", o->path, "pool",
-			   o->pool, "ready", o->known_uuid && (o->known_ready || o->prepared));
+	record = json_pack("{s:s, s:s, s:s*, s:s*, s:s, s:s*, s:s*, s:b}", "id", o->id, "uuid",
+			   uuid, "device", o->device, "directory", o->directory, "path", o->path,
+			   "parent", o->parent, "pool", o->pool, "ready",
+			   (o->known_uuid || o->parent) && (o->known_ready || o->prepared));
 	return record_put(h, o->id, record, err);
 }
 
@@ -213,6 +214,24 @@ static bool prepare_device(struct node_host *h, const struct brick_order *o, boo
 	return mount_device(h, o, ready, ret);
 }
 
+/* What it lies beside says that this is the right place: an empty mount point does not. */
+static bool prepare_beside(struct node_host *h, const struct brick_order *o,
+			   struct brick_result *ret)
+{
+	cleanup_json json_t *marker = NULL;
+	struct error err = ERROR_INIT;
+	int rc = h->ops->marker_read(h, o->directory, &marker, &err);
+
+	snprintf(ret->device, sizeof(ret->device), "%s", o->directory);
+	if (rc == 0 && streq(jstr(marker, "id"), o->parent) &&
+	    streq(jstr(marker, "node"), o->node_uid))
+		return true;
+	fail(ret, "Failed", "ParentMissing",
+	     "%s does not hold brick %s, beside which brick %s lies%s%s", o->directory, o->parent,
+	     o->id, rc < 0 ? ": " : "", rc < 0 ? error_text(&err, rc) : "");
+	return false;
+}
+
 static bool prepare_directory(struct node_host *h, const struct brick_order *o, bool ready,
 			      struct brick_result *ret)
 {
@@ -244,7 +263,9 @@ void brick_prepare(struct node_host *h, const struct brick_order *o, struct bric
 	}
 	ready = jbool(record, "ready");
 	snprintf(ret->uuid, sizeof(ret->uuid), "%s", jstr(record, "uuid"));
-	if (!(o->device ? prepare_device(h, o, ready, ret) : prepare_directory(h, o, ready, ret)) ||
+	if (!(o->device	  ? prepare_device(h, o, ready, ret)
+	      : o->parent ? prepare_beside(h, o, ret)
+			  : prepare_directory(h, o, ready, ret)) ||
 	    !check_marker(h, o, ready, ret))
 		return;
 	if (!ready) {

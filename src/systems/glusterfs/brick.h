@@ -11,6 +11,7 @@
  */
 struct brick_order { /* an entry of status.plan.bricks */
 	const char *id, *device, *directory, *path, *pool;
+	const char *parent; /* the brick beside which it lies, in the same root; NULL: it lies alone */
 	bool wipe;
 	const char *node_uid;
 	const char *known_uuid; /* what status.agent remembers of an earlier life, or NULL */

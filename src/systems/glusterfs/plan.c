@@ -7,8 +7,9 @@
 static json_t *pools_out(const struct plan_model *m)
 {
 	json_t *out = json_array();
-	for (size_t i = 0; i < m->pools_count; i++) {
-		const struct plan_pool *p = &m->pools[i];
+	for (size_t i = 0; i < m->pools_count + m->children_count; i++) {
+		const struct plan_pool *p =
+			i < m->pools_count ? &m->pools[i] : &m->children[i - m->pools_count];
 		json_array_append_new(out, json_pack("{s:s, s:O, s:s, s:s}", "name", p->name,
 						     "spec", p->spec, "action", p->action, "why",
 						     p->why ? p->why : ""));

@@ -34,7 +34,8 @@ struct plan_input {
 	const json_t *
 		foreign_pools; /* array of names in the namespace that new pools cannot have; NULL: none */
 	int64_t epoch;
-	const char *tls_allow; /* who may connect to new pools, by certificate; NULL: new pools are plain */
+	const char *
+		tls_allow; /* who may connect to new pools, by certificate; NULL: new pools are plain */
 };
 
 struct plan_output {

@@ -216,6 +216,8 @@ static const char *pool_oddity(const struct plan_model *m, const struct plan_poo
 	size_t i;
 	json_t *b;
 
+	if (jstr(p->object, "spec", "parent"))
+		return NULL; /* its bricks follow from its parent's */
 	if (!p->number)
 		return "its name is not that of the deployment and a number";
 	if (deployment && !streq(deployment, m->in->deployment))
@@ -484,16 +486,22 @@ int model_build(struct plan_model *m, const struct plan_input *in, struct error 
 	size_t sources = build_nodes(m);
 	m->pools_cap = json_array_size(in->pools) + sources;
 	m->pools = xcalloc(m->pools_cap + 1, sizeof(*m->pools));
+	m->children = xcalloc(json_array_size(in->pools) + 1, sizeof(*m->children));
 	json_array_foreach ((json_t *)in->pools, i, o) {
 		if (!jstr(o, "metadata", "name"))
 			continue;
-		pool_build(m, &m->pools[m->pools_count++], o);
+		pool_build(m,
+			   jstr(o, "spec", "parent") ? &m->children[m->children_count++]
+						     : &m->pools[m->pools_count++],
+			   o);
 	}
 	qsort(m->pools, m->pools_count, sizeof(*m->pools), by_pool_number);
+	qsort(m->children, m->children_count, sizeof(*m->children), by_pool_number);
 
 	for (size_t p = 0; p < m->pools_count; p++)
 		pool_take_sources(m, &m->pools[p]);
 	mark_lingering(m);
+	plan_children_mark(m);
 	find_shared(m);
 	for (size_t n = 0; n < m->nodes_count; n++)
 		node_address(m, &m->nodes[n], brick_address(m, &m->nodes[n]));
@@ -501,17 +509,23 @@ int model_build(struct plan_model *m, const struct plan_input *in, struct error 
 	return 0;
 }
 
+static void pools_done(struct plan_pool *pools, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		free(pools[i].name);
+		free(pools[i].why);
+		json_decref(pools[i].spec);
+	}
+	free(pools);
+}
+
 void model_done(struct plan_model *m)
 {
 	for (size_t i = 0; i < m->nodes_count; i++)
 		free(m->nodes[i].sources);
-	for (size_t i = 0; i < m->pools_count; i++) {
-		free(m->pools[i].name);
-		free(m->pools[i].why);
-		json_decref(m->pools[i].spec);
-	}
+	pools_done(m->pools, m->pools_count);
+	pools_done(m->children, m->children_count);
 	free(m->nodes);
-	free(m->pools);
 	json_decref(m->findings);
 	json_decref(m->steps);
 	json_decref(m->replaced);

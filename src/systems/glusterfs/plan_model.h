@@ -23,7 +23,8 @@ struct source {
 	bool fit; /* the agent says that it can be used */
 	struct plan_pool *pool; /* the pool whose spec names it, NULL: none */
 	bool taken; /* by a pool, or still held by one that it is leaving */
-	const struct source *same; /* another node of the machine names this very device, and has it */
+	const struct source
+		*same; /* another node of the machine names this very device, and has it */
 };
 
 struct plan_node {
@@ -61,6 +62,8 @@ struct plan_model {
 	size_t nodes_count;
 	struct plan_pool *pools;
 	size_t pools_count, pools_cap;
+	struct plan_pool *children; /* whole volumes: pools with a parent */
+	size_t children_count;
 	json_t *findings, *steps;
 	json_t *replaced; /* bricks that left a spec: sources still take their names from them */
 };
@@ -97,4 +100,17 @@ json_t *brick_json(const struct source *s, bool arbiter);
 
 /* plan_pools.c: editing of the pools that are, making new ones. plan_node.c: each node's orders. */
 void plan_pools(struct plan_model *m);
+void plan_pool_change(struct plan_model *m, struct plan_pool *p, char *why /* stolen */);
+void plan_note_prepared(struct plan_model *m, struct plan_pool *p);
 json_t *plan_nodes(struct plan_model *m);
+
+/* plan_children.c ------------------------------------------------------------------------------- */
+/* Their bricks, beside those of their parents as these are planned. */
+void plan_children(struct plan_model *m);
+bool plan_has_children(const struct plan_model *m, const struct plan_pool *p);
+/* Some child of the pool still has to follow an earlier change of it. */
+bool plan_children_follow(const struct plan_model *m, const struct plan_pool *p);
+/* Nodes that hold bricks of children are in use. */
+void plan_children_mark(struct plan_model *m);
+/* Whether the node still has bricks of children on what this brick of it holds. */
+bool plan_brick_carries(const struct plan_node *n, const json_t *brick);

@@ -77,9 +77,9 @@ static const char *source_name(const json_t *b)
 
 static json_t *node_brick(const json_t *b, const char *pool, bool wipe)
 {
-	return json_pack("{s:s, s:s, s:s*, s:s*, s:b}", "id", jstr(b, "id"),
+	return json_pack("{s:s, s:s, s:s*, s:s*, s:b, s:s*}", "id", jstr(b, "id"),
 			 jstr(b, "device") ? "device" : "directory", source_name(b), "path",
-			 jstr(b, "path"), "pool", pool, "wipe", wipe);
+			 jstr(b, "path"), "pool", pool, "wipe", wipe, "parent", jstr(b, "parent"));
 }
 
 /* A signature may be wiped only before the brick has ever been prepared: never a brick that holds data. */
@@ -98,24 +98,33 @@ static bool unknown(const json_t *pool)
 	       !streq(jstr(pool, "status", "phase"), "Deleted");
 }
 
+/* Whether its volume has the brick; where it is said to be the pool's: or may still need that copy. */
+static bool held_by(const struct plan_pool *p, const char *id, const char *pool)
+{
+	const json_t *o = p->object;
+
+	if (!o)
+		return false;
+	if (pool_brick(jget(o, "status", "bricks"), id))
+		return true;
+	return streq(p->name, pool) &&
+	       (unknown(o) || jint(o, "status", "healPending") != 0 ||
+		jint(o, "status", "observedGeneration") < jint(o, "metadata", "generation") ||
+		streq(p->action, "change"));
+}
+
 /* Is the brick still part of some pool's volume, or may its copy still be needed there? */
 static bool still_held(struct plan_model *m, const char *id, const char *pool)
 {
 	/* one that has lost its label is not ours to judge, nor are its bricks */
 	if (contains(m->in->foreign_pools, pool))
 		return true;
-	for (size_t i = 0; i < m->pools_count; i++) {
-		const json_t *o = m->pools[i].object;
-		if (!o)
-			continue;
-		if (pool_brick(jget(o, "status", "bricks"), id))
+	for (size_t i = 0; i < m->pools_count; i++)
+		if (held_by(&m->pools[i], id, pool))
 			return true;
-		if (streq(m->pools[i].name, pool) &&
-		    (unknown(o) || jint(o, "status", "healPending") != 0 ||
-		     jint(o, "status", "observedGeneration") < jint(o, "metadata", "generation") ||
-		     streq(m->pools[i].action, "change")))
+	for (size_t i = 0; i < m->children_count; i++)
+		if (held_by(&m->children[i], id, pool))
 			return true;
-	}
 	return false;
 }
 
@@ -130,7 +139,7 @@ static void plan_leftovers(struct plan_model *m, const struct plan_node *n, cons
 		const char *id = jstr(b, "id");
 		if (!id || pool_brick(bricks, id) || contains(release, id))
 			continue;
-		if (!still_held(m, id, jstr(b, "pool"))) {
+		if (!still_held(m, id, jstr(b, "pool")) && !plan_brick_carries(n, b)) {
 			json_array_append_new(release, json_string(id));
 			plan_step(m, "node %s: release brick %s, which left pool %s", n->name, id,
 				  jstr(b, "pool") ? jstr(b, "pool") : "?");
@@ -154,6 +163,12 @@ static json_t *plan_node(struct plan_model *m, const struct plan_node *n)
 					bricks, node_brick(b, m->pools[i].name, may_wipe(n, b)));
 		}
 	}
+	for (size_t i = 0; i < m->children_count; i++)
+		if (!m->children[i].odd || m->children[i].made)
+			json_array_foreach (jget(m->children[i].spec, "bricks"), k, b)
+				if (streq(jstr(b, "node"), n->name))
+					json_array_append_new(
+						bricks, node_brick(b, m->children[i].name, false));
 	plan_leftovers(m, n, jget(n->object, "status", "plan", "bricks"), bricks, release);
 	plan_leftovers(m, n, jget(n->object, "status", "agent", "bricks"), bricks, release);
 

@@ -14,7 +14,7 @@ static const char *brick_source(const json_t *brick)
 
 /* ---- editing ---------------------------------------------------------------------------------- */
 
-static void pool_change(struct plan_model *m, struct plan_pool *p, char *why)
+void plan_pool_change(struct plan_model *m, struct plan_pool *p, char *why)
 {
 	p->action = "change";
 	free(p->why);
@@ -23,7 +23,7 @@ static void pool_change(struct plan_model *m, struct plan_pool *p, char *why)
 }
 
 /* "prepared" is set once and for ever: from then on nobody may format that device for this brick. */
-static void note_prepared(struct plan_model *m, struct plan_pool *p)
+void plan_note_prepared(struct plan_model *m, struct plan_pool *p)
 {
 	size_t i, k;
 	json_t *b, *a;
@@ -36,7 +36,7 @@ static void note_prepared(struct plan_model *m, struct plan_pool *p)
 			if (!streq(jstr(a, "id"), jstr(b, "id")) || !jbool(a, "mounted"))
 				continue;
 			json_object_set_new(b, "prepared", json_true());
-			pool_change(m, p, xasprintf("brick %s is prepared", jstr(b, "id")));
+			plan_pool_change(m, p, xasprintf("brick %s is prepared", jstr(b, "id")));
 		}
 	}
 }
@@ -98,7 +98,7 @@ static int64_t size_needed(struct plan_model *m, const struct plan_pool *p, cons
 
 static bool is_empty(const struct plan_model *m, const struct plan_pool *p)
 {
-	return m->in->volumes && jint(m->in->volumes, p->name) == 0;
+	return m->in->volumes && jint(m->in->volumes, p->name) == 0 && !plan_has_children(m, p);
 }
 
 static void replace_brick(struct plan_model *m, struct plan_pool *p, size_t index, struct source *s,
@@ -112,7 +112,7 @@ static void replace_brick(struct plan_model *m, struct plan_pool *p, size_t inde
 		     s->node->name);
 	plan_step(m, "pool %s: move the brick on %s of node %s to %s of node %s (%s)", p->name,
 		  brick_source(old), node, s->name, s->node->name, why);
-	pool_change(m, p, xasprintf("%s", why));
+	plan_pool_change(m, p, xasprintf("%s", why));
 	s->pool = p;
 	s->taken = true;
 	json_array_append(m->replaced, old);
@@ -154,7 +154,7 @@ static void edit_pool(struct plan_model *m, struct plan_pool *p)
 		cleanup_free char *why = leaving_reason(m, p, b);
 		if (!why)
 			continue;
-		if (change_under_way(p, b)) {
+		if (change_under_way(p, b) || plan_children_follow(m, p)) {
 			plan_finding(m, jstr(b, "node"), brick_source(b), p->name, "Moving",
 				     "%s: pool %s finishes an earlier change first", why, p->name);
 			continue;
@@ -277,10 +277,11 @@ void plan_pools(struct plan_model *m)
 		/* one that a person deleted goes on while volumes are in it */
 		if (p->odd || streq(p->action, "delete") || (p->deleting && is_empty(m, p)))
 			continue;
-		note_prepared(m, p);
+		plan_note_prepared(m, p);
 		edit_pool(m, p);
 	}
 	for (size_t i = 0; i < m->nodes_count; i++)
 		grow_cluster(m, m->nodes[i].cluster);
+	plan_children(m);
 	explain_unused(m);
 }
