@@ -97,8 +97,9 @@ void runner_stop(struct runner *r);           /* waits for running reconciles */
 
 /* ---- lease -------------------------------------------------------------------------------- */
 /*
- * Leader election on a coordination.k8s.io Lease, over a connection of its own. The epoch is the
- * lease's leaseTransitions: every order carries it, so that what an old leader still does is refused.
+ * Leader election on a coordination.k8s.io Lease, over a connection of its own. The epoch is the time
+ * at which the lease was made plus its leaseTransitions: every order carries it, so that what an old
+ * leader still does is refused.
  */
 struct lease;
 struct lease_options {

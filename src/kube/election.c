@@ -100,6 +100,20 @@ static json_t *next_write(struct election *e, const json_t *lease, int64_t began
 			  observed_age(e, lease, began), &held);
 }
 
+/*
+ * Whoever deletes a lease starts its count anew, and orders of a lower epoch than those in force are
+ * ignored for good: so the epochs of one begin at the time, in milliseconds, at which it was made.
+ */
+static int64_t epoch_of(const json_t *lease)
+{
+	const char *made = jstr(lease, "metadata", "creationTimestamp");
+	int64_t made_ms = 0;
+
+	if (made)
+		time_parse(made, &made_ms);
+	return made_ms + jint(lease, "spec", "leaseTransitions");
+}
+
 static int write_lease(struct election *e, const json_t *next, bool there, int64_t began,
 		       struct error *err)
 {
@@ -112,7 +126,7 @@ static int write_lease(struct election *e, const json_t *next, bool there, int64
 	if (rc < 0)
 		return rc;
 	e->renewed_ms = began;
-	e->epoch = jint(written, "spec", "leaseTransitions");
+	e->epoch = epoch_of(written);
 	return 0;
 }
 

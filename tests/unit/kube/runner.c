@@ -361,6 +361,14 @@ static void one_holds_the_lease(void **state)
 	lease_held(a, &epoch_a);
 	assert_int_equal(epoch_a, epoch_b + 1);
 	lease_stop(a, true);
+
+	/* deleted: whoever makes it again is not taken for one from before */
+	assert_int_equal(kube_delete(t.direct, &KIND_LEASE, "default", "l", NULL, NULL), 0);
+	b = lease_of("d");
+	assert_true(wait_for(is_held, b));
+	lease_held(b, &epoch_b);
+	assert_true(epoch_b > epoch_a);
+	lease_stop(b, true);
 }
 
 /* A renewal that is answered late, once: its holder has lost the lease by then, and has it again at once. */
