@@ -68,7 +68,7 @@ static bool mode_fits(enum volume_kind kind, int mode)
 		return true;
 	case CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__MULTI_NODE_SINGLE_WRITER:
 	case CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__MULTI_NODE_MULTI_WRITER:
-		return kind == VOLUME_DIRECTORY || kind == VOLUME_WHOLE;
+		return volume_is_tree(kind);
 	default:
 		return false;
 	}

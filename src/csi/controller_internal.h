@@ -45,7 +45,7 @@ int controller_token(const char *token, struct handle *ret, struct error *err);
 /* What max_entries asks for, of at most as many as one answer should have. */
 int controller_page(int32_t max_entries, size_t *ret, struct error *err);
 
-/* Whether the copy that goes on is to be asked for again, after a pause; else -EINPROGRESS. */
+/* Whether what goes on (a copy, mostly) is to be asked for again, after a pause; else -EINPROGRESS. */
 struct copy_wait {
 	int64_t begun_ms;
 	int pause_ms;

@@ -17,12 +17,11 @@
 #define PAUSE_MAX_MS 1000
 #define ANSWER_MS 500 /* what is kept of the caller's time for the answer itself */
 
-/* ---- waiting for a copy ------------------------------------------------------------------------ */
+/* ---- waiting for what takes its time ----------------------------------------------------------- */
 
-static int still_copying(const char *what, struct error *err)
+static int not_yet(const char *what, struct error *err)
 {
-	return error_set(err, EINPROGRESS, "the data of %s is still being copied; repeat the call",
-			 what);
+	return error_set(err, EINPROGRESS, "%s is still being worked on; repeat the call", what);
 }
 
 static void pause_ms(int ms)
@@ -44,13 +43,13 @@ int controller_wait(struct grpc_call *call, struct copy_wait *w, const char *wha
 	}
 	if (grpc_call_cancelled(call) || now - w->begun_ms >= WAIT_MAX_MS ||
 	    grpc_call_left_ms(call) < w->pause_ms + ANSWER_MS)
-		return still_copying(what, err);
+		return not_yet(what, err);
 	int others = atomic_fetch_add(&c->waiting, 1);
 	if (others < WAITING_MAX)
 		pause_ms(w->pause_ms);
 	atomic_fetch_sub(&c->waiting, 1);
 	if (others >= WAITING_MAX)
-		return still_copying(what, err);
+		return not_yet(what, err);
 	w->pause_ms = w->pause_ms * 2 < PAUSE_MAX_MS ? w->pause_ms * 2 : PAUSE_MAX_MS;
 	return 0;
 }
@@ -121,7 +120,8 @@ static int create(struct grpc_call *call, const struct volume_request *request,
 		int rc = v->ops->create(v, request, ret, err);
 		if (rc <= 0)
 			return rc;
-		rc = controller_wait(call, &wait, request->name, err);
+		cleanup_free char *what = xasprintf("the data of %s", request->name);
+		rc = controller_wait(call, &wait, what, err);
 		if (rc < 0)
 			return rc;
 	}
@@ -150,6 +150,21 @@ int controller_create_volume(struct grpc_call *call, const void *request, void *
 
 /* ---- removing ---------------------------------------------------------------------------------- */
 
+static int remove_volume(struct grpc_call *call, const struct handle *id, struct error *err)
+{
+	struct volumes *v = controller_of(call)->volumes;
+	cleanup_free char *what = xasprintf("the removal of %s", id->name);
+	struct copy_wait wait = { 0 };
+	int rc;
+
+	while ((rc = v->ops->remove(v, id, err)) > 0) {
+		rc = controller_wait(call, &wait, what, err);
+		if (rc < 0)
+			break;
+	}
+	return rc;
+}
+
 int controller_delete_volume(struct grpc_call *call, const void *request, void *reply,
 			     struct error *err)
 {
@@ -165,7 +180,7 @@ int controller_delete_volume(struct grpc_call *call, const void *request, void *
 	rc = controller_begin(c, h.name, err);
 	if (rc < 0)
 		return rc;
-	rc = c->volumes->ops->remove(c->volumes, &h, err);
+	rc = remove_volume(call, &h, err);
 	controller_end(c, h.name);
 	return rc;
 }

@@ -16,9 +16,21 @@ enum volume_kind {
 	VOLUME_DIRECTORY = 'd', /* a directory with a quota */
 	VOLUME_FILE = 'f', /* a file with a file system of its own in it */
 	VOLUME_BLOCK = 'b', /* a file that is a block device */
-	VOLUME_WHOLE = 'w', /* a directory that has its pool, all of it, for itself */
+	VOLUME_WHOLE = 'w', /* a volume of the storage system itself, beside its pool */
 	VOLUME_SNAPSHOT = 's', /* not a volume: what a snapshot's id has */
 };
+
+/* Whether it is a tree of files that any number of machines may use at once. */
+static inline bool volume_is_tree(enum volume_kind kind)
+{
+	return kind == VOLUME_DIRECTORY || kind == VOLUME_WHOLE;
+}
+
+/* Whether one can begin with the content of the other. */
+static inline bool volume_kinds_fit(enum volume_kind a, enum volume_kind b)
+{
+	return a == b || (volume_is_tree(a) && volume_is_tree(b));
+}
 
 struct handle {
 	char pool[HANDLE_MAX + 1], name[HANDLE_MAX + 1];

@@ -54,8 +54,7 @@ static bool is_directory(const struct publishing *p, const json_t *record)
 
 	if (streq(jstr(record, "detail", "identity"), "directory"))
 		return true;
-	return handle_parse(p->q->volume_id, &h, NULL) == 0 &&
-	       (h.kind == VOLUME_DIRECTORY || h.kind == VOLUME_WHOLE);
+	return handle_parse(p->q->volume_id, &h, NULL) == 0 && volume_is_tree(h.kind);
 }
 
 static int find_staged(struct publishing *p, struct error *err)

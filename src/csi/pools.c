@@ -90,6 +90,12 @@ static const char *volume_of(const char *export)
 	return colon ? colon + 2 : "";
 }
 
+/* "HOST:/VOLUME" with the host of a pool's export. */
+static char *export_of(const char *export, const char *volume)
+{
+	return xasprintf("%.*s%s", (int)(volume_of(export) - export), export, volume);
+}
+
 /* The value of a key, whether the context has it or not. */
 static void place(struct placed *p, size_t i, const char *key, const char *value)
 {
@@ -105,7 +111,7 @@ static void place(struct placed *p, size_t i, const char *key, const char *value
 void placed_context(const char *dir, const char *id, struct map context, const json_t *record,
 		    bool anew, struct placed *ret)
 {
-	const char *export, *connected = jstr(record, "data", "export");
+	const char *export, *volume, *connected = jstr(record, "data", "export");
 	struct handle h;
 
 	*ret = (struct placed){ .context = { .count = context.count } };
@@ -115,14 +121,16 @@ void placed_context(const char *dir, const char *id, struct map context, const j
 	if (handle_parse(id, &h, NULL) < 0 || pool_lookup(dir, h.pool, &ret->pool) <= 0)
 		return;
 	export = jstr(ret->pool, "export");
+	volume = h.kind == VOLUME_WHOLE ? h.name : h.pool;
 	/* what has only the name of a pool's volume is a person's, and stays as that wrote it */
 	if (!streq(value_of(context, "driverVolumeType"), jstr(ret->pool, "driverVolumeType")) ||
 	    !streq(volume_of(export), h.pool) ||
-	    !streq(volume_of(value_of(context, "export")), h.pool) ||
+	    !streq(volume_of(value_of(context, "export")), volume) ||
 	    value_of(context, "mountOptions"))
 		return;
-	ret->moved = connected && !streq(connected, export);
-	place(ret, 0, "export", ret->moved && !anew ? connected : export);
+	ret->export = export_of(export, volume);
+	ret->moved = connected && !streq(connected, ret->export);
+	place(ret, 0, "export", ret->moved && !anew ? connected : ret->export);
 	place(ret, 1, "options", jstr(ret->pool, "options") ? jstr(ret->pool, "options") : "");
 }
 
@@ -130,5 +138,6 @@ void placed_done(struct placed *p)
 {
 	free(p->context.entries);
 	json_decref(p->pool);
+	free(p->export);
 	*p = (struct placed){ 0 };
 }

@@ -27,11 +27,12 @@ struct placed {
 	struct map context;
 	bool moved; /* from where the volume is connected already: that is still tried first */
 	json_t *pool;
+	char *export; /* of the volume today */
 	struct map_entry own[2];
 };
 /*
  * Of a volume whose id is a handle of ours, in a pool that is there under the same name: with the
- * pool's export and options. Of all others as it was. record: by which it is connected already, or
+ * pool's export and options, or of a whole volume (its export names itself) with the pool's hosts. Of all others as it was. record: by which it is connected already, or
  * NULL: its export stays, since the same volume is not connected from two places; with
  * anew it does not. Borrows context.
  */

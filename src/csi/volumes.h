@@ -38,7 +38,8 @@ int volume_size(enum volume_kind kind, int64_t bytes, int64_t limit, int64_t fal
 
 /* What can be changed of a volume that exists, and said when it is made; NULL: as it is. */
 struct volume_attributes {
-	const char *reclaim; /* "delete" or "archive": what becomes of its data when it is removed */
+	const char
+		*reclaim; /* "delete" or "archive": what becomes of its data when it is removed */
 };
 /*
  * Takes up one of them. -EINVAL and a sentence: there is none of that name, or it has no such
@@ -94,10 +95,10 @@ void snapshot_list_done(struct snapshot_list *l);
 struct volumes_ops {
 	/* Whether calls are served here now; else -EAGAIN and where they are. */
 	int (*ready)(struct volumes *v, struct error *err);
-	/* 0; 1: its data is being copied, ask again. There already and as asked for: 0. */
+	/* 0; 1: it is being made, or its data copied, ask again. There already and as asked for: 0. */
 	int (*create)(struct volumes *v, const struct volume_request *request,
 		      struct volume_info *ret, struct error *err);
-	/* Missing: fine. -EBUSY: it is not the caller's to remove. */
+	/* Missing: fine. 1: it goes, ask again. -EBUSY: it is not the caller's to remove. */
 	int (*remove)(struct volumes *v, const struct handle *id, struct error *err);
 	int (*find)(struct volumes *v, const struct handle *id, struct volume_info *ret,
 		    struct error *err);

@@ -45,7 +45,7 @@ static bool room_of(struct work *w, const json_t *class, struct room *ret)
 	}
 	if (!class_is_ours(w->op, class) || !kind)
 		return false;
-	pool_room(w->r, NULL, *kind, &ret->left, &ret->biggest);
+	pool_room(w->r, NULL, &ret->left, &ret->biggest);
 	return true;
 }
 

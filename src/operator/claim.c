@@ -6,6 +6,7 @@
 #include "operator/ledger.h"
 #include "operator/op.h"
 #include "operator/source.h"
+#include "operator/whole.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,6 +21,8 @@
 #define WAIT_AGAIN_MS 30000
 #define OTHERS_AGAIN_MS 10000 /* what another loop, or Kubernetes, has yet to do */
 #define COPY_AGAIN_MS 1000 /* while a copy is under way: a worker says nothing by itself */
+#define WHOLE_AGAIN_MS                                                                             \
+	1000 /* while agents make or remove a Gluster volume: its object tells, too */
 
 struct work {
 	struct reconcile *r;
@@ -92,12 +95,6 @@ static int wait_for_room(struct work *w, int64_t biggest, size_t pools)
 	if (!pools)
 		message = xasprintf("no pool of %s serves now; see: quartermaster status",
 				    w->op->deployment);
-	else if (w->kind == VOLUME_WHOLE)
-		message =
-			xasprintf("a pool of at least %s for itself was asked for, but the largest "
-				  "of %s without other volumes has %s; delete volumes, or ask for "
-				  "one that is a directory",
-				  asked, w->op->deployment, most);
 	else if (biggest <= 0)
 		message = xasprintf("%s was asked for, but all pools of %s are full; add devices "
 				    "or nodes, or delete "
@@ -143,24 +140,6 @@ static const enum volume_kind *kind_wanted(const json_t *claim, const json_t *cl
 	return streq(jstr(claim, "spec", "volumeMode"), "Block") ? &block : class_kind(class);
 }
 
-bool claim_wants_whole(struct reconcile *r, const json_t *claim)
-{
-	const char *name = jstr(claim, "spec", "storageClassName");
-	cleanup_json json_t *class =
-		name ? reader_get(r->cache, &KIND_STORAGECLASS, NULL, name) : NULL;
-	const enum volume_kind *kind = kind_wanted(claim, class);
-
-	return kind && *kind == VOLUME_WHOLE;
-}
-
-/* What it gets in that pool: what it asks for, or all that there is. */
-static int64_t bytes_in(const struct work *w, const json_t *pool)
-{
-	int64_t asked = claim_bytes(w->claim), all = pool_limit_of(w->op, pool, VOLUME_WHOLE);
-
-	return w->kind == VOLUME_WHOLE && all > asked ? all : asked;
-}
-
 /* What we cannot make, and why; NULL: we can. */
 static const char *refusal(struct work *w)
 {
@@ -175,10 +154,6 @@ static const char *refusal(struct work *w)
 		return "a block device, or a file with a file system of its own, has one writer; "
 		       "ask for ReadWriteOnce, ReadWriteOncePod or ReadOnlyMany, or for a volume "
 		       "that is a directory";
-	if (w->kind == VOLUME_WHOLE && source_ref(w->claim))
-		return "a volume that has its pool for itself cannot begin with the data of "
-		       "another, "
-		       "which would be copied within its own pool; leave the source out";
 	if (jget(w->claim, "spec", "selector"))
 		return "a claim with a selector only binds existing volumes; leave it out to get a "
 		       "new one";
@@ -193,14 +168,13 @@ static const char *refusal(struct work *w)
 static int reserve(struct work *w, const struct ledger_offer *offers, size_t count, char **ret,
 		   int64_t *ret_biggest)
 {
-	return (w->kind == VOLUME_WHOLE ? ledger_reserve_whole : ledger_reserve)(
-		w->op->ledger, w->volume, w->key, claim_bytes(w->claim), offers, count, ret,
-		ret_biggest);
+	return ledger_reserve(w->op->ledger, w->volume, w->key, claim_bytes(w->claim), offers,
+			      count, ret, ret_biggest);
 }
 
 static int choose_pool(struct work *w, char **ret)
 {
-	struct pool_offers o = { .kind = w->kind };
+	struct pool_offers o = { 0 };
 	int64_t biggest = 0;
 
 	pool_offers(w->r, w->has_source ? w->source.handle.pool : NULL, &o);
@@ -211,23 +185,6 @@ static int choose_pool(struct work *w, char **ret)
 	}
 	pool_offers_done(&o);
 	return rc;
-}
-
-/* Whether a whole volume would be alone in its pool; 1: not, it waits, and others may have the pool meanwhile. */
-static int check_alone(struct work *w, const json_t *pool)
-{
-	struct error why = ERROR_INIT;
-	int rc = w->kind == VOLUME_WHOLE ? pool_check_alone(w->op, pool, w->volume, &why) : 0;
-
-	if (rc == 0)
-		return 0;
-	ledger_drop(w->op->ledger, w->volume);
-	if (rc != -EBUSY) {
-		w->r->error = why;
-		return rc;
-	}
-	rc = keep_waiting(w, why.message, WAIT_AGAIN_MS);
-	return rc < 0 ? rc : 1;
 }
 
 /* The choice is written down before anything is made, so that whoever comes next makes the same. */
@@ -245,9 +202,7 @@ static int record_choice(struct work *w, const json_t *pool)
 	json_decref(w->claim);
 	w->claim = claim;
 	/* again: the ledger may have been read anew meanwhile, before this was written */
-	ledger_set(w->op->ledger, w->volume, object_name(pool), bytes_in(w, pool), w->key);
-	if (w->kind == VOLUME_WHOLE)
-		ledger_whole(w->op->ledger, w->volume);
+	ledger_set(w->op->ledger, w->volume, object_name(pool), claim_bytes(w->claim), w->key);
 	return 0;
 }
 
@@ -257,8 +212,7 @@ static int record_choice(struct work *w, const json_t *pool)
  */
 static int keep_choice(struct work *w, const json_t *pool)
 {
-	const struct ledger_offer offer = { object_name(pool),
-					    pool_limit_of(w->op, pool, w->kind) };
+	const struct ledger_offer offer = { object_name(pool), pool_limit(w->op, pool) };
 	cleanup_free char *chosen = NULL;
 	int64_t biggest = 0;
 	int rc = reserve(w, &offer, 1, &chosen, &biggest);
@@ -267,8 +221,6 @@ static int keep_choice(struct work *w, const json_t *pool)
 		rc = wait_for_room(w, biggest, 1);
 		return rc < 0 ? rc : 1;
 	}
-	if (rc == 0)
-		rc = check_alone(w, pool);
 	if (rc == 0 && object_annotation(w->claim, QM_ANNOTATION_WAITING))
 		rc = record_choice(w, pool);
 	return rc;
@@ -287,7 +239,7 @@ static int claim_pool(struct work *w, json_t **ret)
 		rc = op_get_live(w->r, &KIND_STORAGEPOOL, w->op->ns, chosen, ret);
 		if (rc < 0)
 			return rc;
-		if (rc == 0 && pool_is_ours(w->op, *ret) && !object_deleting(*ret))
+		if (rc == 0 && pool_takes_volumes(w->op, *ret) && !object_deleting(*ret))
 			return keep_choice(w, *ret);
 		json_decref(TAKE_PTR(*ret)); /* it went, and with it what was made: choose again */
 		ledger_drop(w->op->ledger, w->volume);
@@ -299,8 +251,7 @@ static int claim_pool(struct work *w, json_t **ret)
 	if (!*ret)
 		return error_set(&w->r->error, EAGAIN, "pool %s is not to be seen; trying again",
 				 pool);
-	rc = check_alone(w, *ret);
-	return rc == 0 ? record_choice(w, *ret) : rc;
+	return record_choice(w, *ret);
 }
 
 /* ---- making it --------------------------------------------------------------------------------- */
@@ -308,7 +259,7 @@ static int claim_pool(struct work *w, json_t **ret)
 static int create_pv(struct work *w, const json_t *pool)
 {
 	cleanup_json json_t *pv = pv_new(w->op, w->claim, w->class, pool, w->kind,
-					 bytes_in(w, pool)),
+					 claim_bytes(w->claim)),
 			    *made = NULL;
 	attributes_apply(&w->attributes, pv, false);
 	json_object_update_recursive(pv, w->secrets);
@@ -326,36 +277,67 @@ static int create_pv(struct work *w, const json_t *pool)
 	return 0;
 }
 
-/* In its pool: empty, or as a copy. 1: the copy is under way. */
-static int make_data(struct work *w, const json_t *pool)
+/* Where it is a Gluster volume: that. 1: agents are at it. */
+static int make_whole(struct work *w, const json_t *pool)
+{
+	cleanup_free char *message = NULL;
+	int rc = w->kind == VOLUME_WHOLE ? whole_make(w->r, pool, w->volume, claim_bytes(w->claim))
+					 : 0;
+
+	if (rc <= 0)
+		return rc;
+	message = xasprintf("Gluster volume %s is being made beside pool %s", w->volume,
+			    object_name(pool));
+	say(w, false, "Provisioning", message);
+	w->r->again_ms = WHOLE_AGAIN_MS;
+	return 1;
+}
+
+static int make_copy(struct work *w, const json_t *pool)
 {
 	struct workers *workers = w->op->workers;
 	const struct worker_volume volume = { w->kind, w->volume };
 	const struct worker_volume from = { w->source.handle.kind, w->source.handle.name };
+	cleanup_free char *message = NULL;
 	struct pool_access access;
 	int rc;
 
 	pool_access(pool, &access);
-	if (!w->has_source)
-		return workers->ops->create(workers, &access.pool, &volume, bytes_in(w, pool),
-					    &w->r->error);
-	rc = source_hold(w->r, w->claim);
-	if (rc < 0)
+	rc = workers->ops->copy(workers, &access.pool, &volume, claim_bytes(w->claim), &from,
+				&w->r->error);
+	if (rc <= 0)
 		return rc;
-	return workers->ops->copy(workers, &access.pool, &volume, claim_bytes(w->claim), &from,
+	message = xasprintf("the data is being copied in pool %s", object_name(pool));
+	say(w, false, "Provisioning", message);
+	w->r->again_ms = COPY_AGAIN_MS;
+	return 1;
+}
+
+/* In its pool: empty, or as a copy. 1: it is under way, and the key comes again. */
+static int make_data(struct work *w, const json_t *pool)
+{
+	struct workers *workers = w->op->workers;
+	const struct worker_volume volume = { w->kind, w->volume };
+	struct pool_access access;
+	int rc;
+
+	if (w->has_source) {
+		rc = source_hold(w->r, w->claim);
+		if (rc == 0)
+			rc = make_whole(w, pool);
+		return rc == 0 ? make_copy(w, pool) : rc;
+	}
+	pool_access(pool, &access);
+	rc = workers->ops->create(workers, &access.pool, &volume, claim_bytes(w->claim),
 				  &w->r->error);
+	return rc == 0 ? make_whole(w, pool) : rc;
 }
 
 static int make_volume(struct work *w, const json_t *pool)
 {
 	int rc = make_data(w, pool);
-	if (rc > 0) {
-		cleanup_free char *message =
-			xasprintf("the data is being copied in pool %s", object_name(pool));
-		say(w, false, "Provisioning", message);
-		w->r->again_ms = COPY_AGAIN_MS;
+	if (rc > 0)
 		return 0;
-	}
 	if (rc == 0)
 		rc = create_pv(w, pool);
 	if (rc < 0) {
@@ -411,11 +393,16 @@ static int undo(struct work *w)
 		if (rc < 0)
 			return rc;
 	}
-	if (!pv && pool) {
-		rc = remove_data(w, pool);
-		if (rc < 0)
-			return rc;
+	if (!pv)
+		rc = whole_end(w->r, NULL, w->volume);
+	if (rc > 0) {
+		w->r->again_ms = WHOLE_AGAIN_MS;
+		return 0;
 	}
+	if (rc == 0 && !pv && pool)
+		rc = remove_data(w, pool);
+	if (rc < 0)
+		return rc;
 	rc = op_drop_finalizer(w->r, &KIND_PVC, w->claim, QM_FINALIZER_PROVISION);
 	if (rc == 0 && !pv)
 		ledger_drop(w->op->ledger, w->volume);
@@ -488,7 +475,7 @@ static bool is_ours(struct work *w)
 	if (!chosen || !has_begun(w))
 		return false;
 	cleanup_json json_t *pool = reader_get(w->r->cache, &KIND_STORAGEPOOL, w->op->ns, chosen);
-	return pool && pool_is_ours(w->op, pool);
+	return pool && pool_takes_volumes(w->op, pool);
 }
 
 /*
@@ -518,10 +505,10 @@ static int check_node(struct work *w)
 	if (rc <= 0)
 		return rc;
 	say(w, true, "ProvisioningFailed", why);
-	rc = op_patch(w->r, &KIND_PVC, w->claim, NULL,
-		      json_pack("{s:{s:{s:n}}}", "metadata", "annotations",
-				ANNOTATION_SELECTED_NODE),
-		      NULL);
+	rc = op_patch(
+		w->r, &KIND_PVC, w->claim, NULL,
+		json_pack("{s:{s:{s:n}}}", "metadata", "annotations", ANNOTATION_SELECTED_NODE),
+		NULL);
 	return rc < 0 && rc != -ENOENT ? rc : 1;
 }
 
@@ -576,10 +563,9 @@ static int connect_claim(struct work *w)
 	if (rc <= 0)
 		return rc;
 	say(w, false, "ProvisioningSucceeded", "the volume leads to the storage of its class");
-	return op_patch(w->r, &KIND_PVC, w->claim, NULL,
-			json_pack("{s:{s:{s:n}}}", "metadata", "annotations",
-				  QM_ANNOTATION_WAITING),
-			NULL);
+	return op_patch(
+		w->r, &KIND_PVC, w->claim, NULL,
+		json_pack("{s:{s:{s:n}}}", "metadata", "annotations", QM_ANNOTATION_WAITING), NULL);
 }
 
 static int provision(struct work *w)
@@ -683,10 +669,24 @@ static void waiting_keys(const json_t *object, struct reconcile *r, struct strv 
 	ledger_waiting(op_of(r)->ledger, keys);
 }
 
+/* Of a whole volume only its own claim hears, while that has none. */
+static void pool_keys(const json_t *pool, struct reconcile *r, struct strv *keys)
+{
+	cleanup_free char *claim = NULL;
+
+	if (!pool_parent(pool)) {
+		waiting_keys(pool, r, keys);
+		return;
+	}
+	claim = ledger_claim(op_of(r)->ledger, object_name(pool));
+	if (claim && str_has_prefix(object_name(pool), "pvc-"))
+		strv_add_take(keys, TAKE_PTR(claim));
+}
+
 static const struct controller_watch watches[] = {
 	{ .kind = &KIND_PVC, .keys = claim_keys },
 	{ .kind = &KIND_STORAGECLASS, .keys = waiting_keys },
-	{ .kind = &KIND_STORAGEPOOL, .keys = waiting_keys },
+	{ .kind = &KIND_STORAGEPOOL, .keys = pool_keys },
 	{ 0 },
 };
 

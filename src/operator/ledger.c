@@ -18,7 +18,7 @@ __extension__ typedef __int128 sum_t;
 struct account {
 	char *pool; /* first: struct keyed */
 	sum_t promised;
-	int count, devices, wholes;
+	int count, devices;
 	bool closed;
 };
 
@@ -29,7 +29,7 @@ struct entry {
 	const char *claim;
 	int64_t bytes;
 	bool made; /* has a PersistentVolume */
-	bool device, whole; /* is counted among the account's devices, wholes */
+	bool device; /* is counted among the account's devices */
 	char text[]; /* what these point to */
 };
 
@@ -76,7 +76,6 @@ static void drop_at(struct ledger *l, size_t at)
 	e->account->promised -= e->bytes;
 	e->account->count--;
 	e->account->devices -= e->device;
-	e->account->wholes -= e->whole;
 	l->drops++;
 	free(e);
 }
@@ -97,12 +96,10 @@ static struct entry *put(struct ledger *l, const char *volume, const char *pool,
 	e->bytes = bytes;
 	e->made = before.made;
 	e->device = before.device;
-	e->whole = before.whole;
 	keyed_insert(&l->entries, at, e);
 	e->account->promised += bytes;
 	e->account->count++;
 	e->account->devices += e->device;
-	e->account->wholes += e->whole;
 	return e;
 }
 
@@ -113,16 +110,6 @@ static void put_device(struct ledger *l, const char *volume)
 	if (e && !e->device) {
 		e->device = true;
 		e->account->devices++;
-	}
-}
-
-static void put_whole(struct ledger *l, const char *volume)
-{
-	struct entry *e = keyed_get(&l->entries, volume);
-
-	if (e && !e->whole) {
-		e->whole = true;
-		e->account->wholes++;
 	}
 }
 
@@ -155,8 +142,6 @@ static int load_claim(json_t *claim, void *userdata)
 	cleanup_free char *key = object_key(claim), *name = pv_name(claim);
 	if (pool && object_has_finalizer(claim, QM_FINALIZER_PROVISION))
 		put(&x->fresh, name, pool, claim_bytes(claim), key);
-	if (claim_wants_whole(x->r, claim))
-		put_whole(&x->fresh, name);
 	return 0;
 }
 
@@ -169,8 +154,6 @@ static int load_volume(json_t *pv, void *userdata)
 		put(&x->fresh, object_name(pv), pool, pv_bytes(pv), key)->made = true;
 	if (pv_is_device(pv))
 		put_device(&x->fresh, object_name(pv));
-	if (pv_kind(pv) == VOLUME_WHOLE)
-		put_whole(&x->fresh, object_name(pv));
 	return 0;
 }
 
@@ -199,7 +182,7 @@ static int load_pool(json_t *pool, void *userdata)
 	const char *name;
 	json_t *value;
 
-	if (!pool_is_ours(x->op, pool))
+	if (!pool_takes_volumes(x->op, pool))
 		return 0;
 	json_object_foreach (jget(pool, "metadata", "annotations"), name, value) {
 		const char *text = json_string_value(value);
@@ -394,11 +377,13 @@ void ledger_device(struct ledger *l, const char *volume)
 	pthread_mutex_unlock(&l->lock);
 }
 
-void ledger_whole(struct ledger *l, const char *volume)
+char *ledger_claim(struct ledger *l, const char *volume)
 {
 	pthread_mutex_lock(&l->lock);
-	put_whole(l, volume);
+	const struct entry *e = keyed_get(&l->entries, volume);
+	char *claim = e && e->claim ? xstrdup(e->claim) : NULL;
 	pthread_mutex_unlock(&l->lock);
+	return claim;
 }
 
 int ledger_devices(struct ledger *l, const char *pool)
@@ -421,18 +406,16 @@ static bool still_good(const struct entry *e, int64_t bytes, const struct ledger
 }
 
 /* What is left of the pool: as much as a volume may have there. */
-static int64_t left_of(struct ledger *l, const struct ledger_offer *offer, bool whole)
+static int64_t left_of(struct ledger *l, const struct ledger_offer *offer)
 {
 	const struct account *a = account_of(l, offer->pool);
 	sum_t over = a->promised < offer->limit ? a->promised : offer->limit;
 
-	if (a->closed || a->wholes || (whole && a->count))
-		return 0;
-	return offer->limit - (int64_t)over;
+	return a->closed ? 0 : offer->limit - (int64_t)over;
 }
 
-/* The one with the most left; for a whole volume the smallest that will do. NULL: none. */
-static const struct ledger_offer *choose(struct ledger *l, bool whole, int64_t bytes,
+/* The one with the most left. NULL: none. */
+static const struct ledger_offer *choose(struct ledger *l, int64_t bytes,
 					 const struct ledger_offer *offers, size_t count,
 					 int64_t *ret_biggest)
 {
@@ -441,14 +424,13 @@ static const struct ledger_offer *choose(struct ledger *l, bool whole, int64_t b
 
 	*ret_biggest = 0;
 	for (size_t i = 0; i < count; i++) {
-		int64_t left = left_of(l, &offers[i], whole);
-		bool better = whole ? left < best_left : left > best_left;
+		int64_t left = left_of(l, &offers[i]);
 
 		if (left > *ret_biggest)
 			*ret_biggest = left;
 		if (left <= 0 || left < bytes)
 			continue;
-		if (!best || better ||
+		if (!best || left > best_left ||
 		    (left == best_left && strcmp(offers[i].pool, best->pool) < 0)) {
 			best = &offers[i];
 			best_left = left;
@@ -457,8 +439,8 @@ static const struct ledger_offer *choose(struct ledger *l, bool whole, int64_t b
 	return best;
 }
 
-static int reserve(struct ledger *l, const char *volume, const char *claim, int64_t bytes,
-		   bool whole, const struct ledger_offer *offers, size_t count, char **ret_pool,
+int ledger_reserve(struct ledger *l, const char *volume, const char *claim, int64_t bytes,
+		   const struct ledger_offer *offers, size_t count, char **ret_pool,
 		   int64_t *ret_biggest)
 {
 	const struct ledger_offer *best;
@@ -468,18 +450,16 @@ static int reserve(struct ledger *l, const char *volume, const char *claim, int6
 	pthread_mutex_lock(&l->lock);
 	size_t at = keyed_find(&l->entries, volume, &found);
 	const struct entry *e = found ? l->entries.items[at] : NULL;
-	if (e && e->whole == whole && still_good(e, bytes, offers, count)) {
+	if (e && still_good(e, bytes, offers, count)) {
 		*ret_pool = xstrdup(e->account->pool);
 		pthread_mutex_unlock(&l->lock);
 		return 0;
 	}
 	if (e)
 		drop_at(l, at);
-	best = choose(l, whole, bytes, offers, count, &biggest);
+	best = choose(l, bytes, offers, count, &biggest);
 	if (best) {
-		put(l, volume, best->pool, whole ? best->limit : bytes, claim);
-		if (whole)
-			put_whole(l, volume);
+		put(l, volume, best->pool, bytes, claim);
 		*ret_pool = xstrdup(best->pool);
 	} else {
 		*ret_biggest = biggest;
@@ -488,24 +468,10 @@ static int reserve(struct ledger *l, const char *volume, const char *claim, int6
 	return best ? 0 : -ENOSPC;
 }
 
-int ledger_reserve(struct ledger *l, const char *volume, const char *claim, int64_t bytes,
-		   const struct ledger_offer *offers, size_t count, char **ret_pool,
-		   int64_t *ret_biggest)
-{
-	return reserve(l, volume, claim, bytes, false, offers, count, ret_pool, ret_biggest);
-}
-
-int ledger_reserve_whole(struct ledger *l, const char *volume, const char *claim, int64_t bytes,
-			 const struct ledger_offer *offers, size_t count, char **ret_pool,
-			 int64_t *ret_biggest)
-{
-	return reserve(l, volume, claim, bytes, true, offers, count, ret_pool, ret_biggest);
-}
-
-int64_t ledger_left(struct ledger *l, const struct ledger_offer *offer, bool whole)
+int64_t ledger_left(struct ledger *l, const struct ledger_offer *offer)
 {
 	pthread_mutex_lock(&l->lock);
-	int64_t left = left_of(l, offer, whole);
+	int64_t left = left_of(l, offer);
 	pthread_mutex_unlock(&l->lock);
 	return left;
 }

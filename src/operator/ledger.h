@@ -37,8 +37,8 @@ void ledger_made(struct ledger *l, const char *volume);
 void ledger_device(struct ledger *l, const char *volume);
 /* How many of those live in the pool. */
 int ledger_devices(struct ledger *l, const char *pool);
-/* It has its pool for itself: nothing more is promised of that. */
-void ledger_whole(struct ledger *l, const char *volume);
+/* The claim ("namespace/name") that the volume is for, as far as is known; NULL: none. Caller frees. */
+char *ledger_claim(struct ledger *l, const char *volume);
 
 struct ledger_offer {
 	const char *pool;
@@ -54,14 +54,6 @@ int ledger_reserve(struct ledger *l, const char *volume, const char *claim, int6
 		   int64_t *ret_biggest);
 
 /*
- * Likewise for a volume that has its pool, all of it, for itself: of the pools of which nothing is promised
- * the smallest that has as many bytes.
- */
-int ledger_reserve_whole(struct ledger *l, const char *volume, const char *claim, int64_t bytes,
-			 const struct ledger_offer *offers, size_t count, char **ret_pool,
-			 int64_t *ret_biggest);
-
-/*
  * Promises more of the pool that the volume lives in, of which `limit` bytes may be promised in total.
  * -ENOSPC and the biggest size that it could have; -EAGAIN: it is not known yet.
  */
@@ -69,8 +61,8 @@ int ledger_grow(struct ledger *l, const char *volume, int64_t bytes, int64_t lim
 		int64_t *ret_biggest);
 
 int64_t ledger_promised(struct ledger *l, const char *pool); /* NULL: of all pools */
-/* What may still be promised of the pool; whole: in one piece, to a volume that has it for itself. */
-int64_t ledger_left(struct ledger *l, const struct ledger_offer *offer, bool whole);
+/* What may still be promised of the pool. */
+int64_t ledger_left(struct ledger *l, const struct ledger_offer *offer);
 int ledger_count(struct ledger *l, const char *pool);
 /* Whether something is promised under the name: to a claim, or as a PersistentVolume. */
 bool ledger_knows(struct ledger *l, const char *volume);

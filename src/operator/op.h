@@ -68,18 +68,12 @@ void name_release(struct name_hold *h);
 bool pool_is_ours(const struct operator* op, const json_t *pool);
 /* The pool beside whose bricks its own lie: it is a single volume, of kind whole. NULL: a pool for many. */
 const char *pool_parent(const json_t *pool);
+/* Ours, and one that volumes are made in: a whole volume is the pool of nothing. */
+bool pool_takes_volumes(const struct operator* op, const json_t *pool);
 /* Online, or at least able to serve. */
 bool pool_serves(const json_t *pool);
 /* How many bytes of it may be promised in total; 0: its size is not known. */
 int64_t pool_limit(const struct operator* op, const json_t *pool);
-/* How large a volume of that kind may become in it: one that has the pool for itself has what is there. */
-int64_t pool_limit_of(const struct operator* op, const json_t *pool, enum volume_kind kind);
-/*
- * Whether nothing but the volume lies in the pool, retained, archived or a snapshot: those have no
- * PersistentVolume. -EBUSY and what does.
- */
-int pool_check_alone(const struct operator* op, const json_t *pool, const char *volume,
-		     struct error *err);
 
 /* How a worker reaches the pool; points into the pool's object. */
 #define POOL_HOSTS_MAX 64
@@ -90,8 +84,11 @@ struct pool_access {
 /* Those whose brick is online come first. */
 void pool_access(const json_t *pool, struct pool_access *ret);
 
-/* How a machine reaches it, as the ConnectionInfo of the whole pool, flat (reach.c). New reference. */
-json_t *pool_reach(const json_t *pool);
+/*
+ * How a machine reaches all of it, as a ConnectionInfo, flat, or (with a name) the volume of that name beside it, of
+ * kind whole (reach.c). New reference.
+ */
+json_t *pool_reach(const json_t *pool, const char *whole);
 
 /* The pools that volumes may be made in now, or of them only the one named. Zero-initialise. */
 struct pool_offers {
@@ -100,13 +97,11 @@ struct pool_offers {
 	struct strv names; /* what the items point to */
 	const struct operator* op;
 	const char *only;
-	enum volume_kind kind; /* set by the caller: for a volume of that kind; 0: of any */
 };
 void pool_offers(struct reconcile *r, const char *only, struct pool_offers *ret);
 void pool_offers_done(struct pool_offers *o);
-/* What is left for volumes of that kind in all of these pools, and the biggest one that fits. */
-void pool_room(struct reconcile *r, const char *only, enum volume_kind kind, int64_t *ret_left,
-	       int64_t *ret_biggest);
+/* What is left for volumes in all of these pools, and the biggest one that fits. */
+void pool_room(struct reconcile *r, const char *only, int64_t *ret_left, int64_t *ret_biggest);
 
 /* ---- volumes (pv.c) --------------------------------------------------------------------------- */
 bool pv_is_ours(const struct operator* op, const json_t *pv);
@@ -142,8 +137,6 @@ json_t *pv_new(const struct operator* op, const json_t *claim, const json_t *cla
 bool class_is_ours(const struct operator* op, const json_t *class);
 /* What volumes of the class are, but for those that are devices; NULL: a kind that nobody knows. */
 const enum volume_kind *class_kind(const json_t *class);
-/* Whether its class, as the cache has it, gives volumes that have a pool for themselves. */
-bool claim_wants_whole(struct reconcile *r, const json_t *claim);
 bool claim_wants_mode(const json_t *claim, const char *mode);
 
 /* ---- secrets (secrets.c) ----------------------------------------------------------------------- */

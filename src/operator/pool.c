@@ -18,6 +18,11 @@ const char *pool_parent(const json_t *pool)
 	return parent && *parent ? parent : NULL;
 }
 
+bool pool_takes_volumes(const struct operator* op, const json_t *pool)
+{
+	return pool_is_ours(op, pool) && !pool_parent(pool);
+}
+
 bool pool_serves(const json_t *pool)
 {
 	const char *phase = jstr(pool, "status", "phase");
@@ -29,36 +34,6 @@ int64_t pool_limit(const struct operator* op, const json_t *pool)
 	double limit = (double)jint(pool, "status", "capacityBytes") * op->overcommit;
 
 	return limit < 0x1p62 ? (int64_t)limit : INT64_MAX / 2;
-}
-
-int64_t pool_limit_of(const struct operator* op, const json_t *pool, enum volume_kind kind)
-{
-	return kind == VOLUME_WHOLE ? jint(pool, "status", "capacityBytes") : pool_limit(op, pool);
-}
-
-int pool_check_alone(const struct operator* op, const json_t *pool, const char *volume,
-		     struct error *err)
-{
-	cleanup_json json_t *volumes = NULL, *snapshots = NULL;
-	struct workers *w = op->workers;
-	struct pool_access access;
-	size_t i;
-	json_t *o;
-
-	pool_access(pool, &access);
-	int rc = w->ops->list(w, &access.pool, &volumes, err);
-	if (rc == 0)
-		rc = w->ops->snapshots(w, &access.pool, &snapshots, err);
-	if (rc < 0)
-		return rc;
-	json_array_extend(volumes, snapshots);
-	json_array_foreach (volumes, i, o)
-		if (!streq(jstr(o, "name"), volume))
-			return error_set(err, EBUSY,
-					 "%s lies in pool %s (retained or archived), which a whole "
-					 "volume would have for itself; remove it",
-					 jstr(o, "name"), object_name(pool));
-	return 0;
 }
 
 static bool brick_online(const json_t *pool, const char *id)
@@ -97,12 +72,12 @@ static int add_offer(const json_t *pool, void *userdata)
 {
 	struct pool_offers *o = userdata;
 
-	if (!pool_is_ours(o->op, pool) || pool_parent(pool) || object_deleting(pool) ||
-	    !pool_serves(pool) || jint(pool, "status", "capacityBytes") <= 0 ||
+	if (!pool_takes_volumes(o->op, pool) || object_deleting(pool) || !pool_serves(pool) ||
+	    jint(pool, "status", "capacityBytes") <= 0 ||
 	    (o->only && !streq(o->only, object_name(pool))))
 		return 0;
 	o->items = xrealloc(o->items, (o->count + 1) * sizeof(*o->items));
-	o->items[o->count++].limit = pool_limit_of(o->op, pool, o->kind);
+	o->items[o->count++].limit = pool_limit(o->op, pool);
 	strv_add(&o->names, object_name(pool));
 	return 0;
 }
@@ -116,16 +91,14 @@ void pool_offers(struct reconcile *r, const char *only, struct pool_offers *ret)
 		ret->items[i].pool = ret->names.items[i];
 }
 
-void pool_room(struct reconcile *r, const char *only, enum volume_kind kind, int64_t *ret_left,
-	       int64_t *ret_biggest)
+void pool_room(struct reconcile *r, const char *only, int64_t *ret_left, int64_t *ret_biggest)
 {
-	struct pool_offers offers = { .kind = kind };
+	struct pool_offers offers = { 0 };
 	int64_t sum = 0, biggest = 0;
 
 	pool_offers(r, only, &offers);
 	for (size_t i = 0; i < offers.count; i++) {
-		int64_t left =
-			ledger_left(op_of(r)->ledger, &offers.items[i], kind == VOLUME_WHOLE);
+		int64_t left = ledger_left(op_of(r)->ledger, &offers.items[i]);
 		biggest = left > biggest ? left : biggest;
 		sum = left > INT64_MAX - sum ? INT64_MAX : sum + left;
 	}

@@ -93,10 +93,12 @@ char *pv_claim_key(const json_t *pv)
 
 json_t *pv_connection(enum volume_kind kind, const char *name, const json_t *pool)
 {
-	cleanup_free char *path = volume_path(volume_prefix(kind), name);
-	json_t *connection = pool_reach(pool);
+	bool whole = kind == VOLUME_WHOLE;
+	cleanup_free char *path = whole ? NULL : volume_path(volume_prefix(kind), name);
+	json_t *connection = pool_reach(pool, whole ? name : NULL);
 
-	json_object_set_new(connection, "name", json_string(path));
+	if (path)
+		json_object_set_new(connection, "name", json_string(path));
 	json_object_set_new(connection, "volumeId", json_string(name));
 	return connection;
 }

@@ -5,7 +5,7 @@
 #include "operator/ledger.h"
 #include "operator/system.h"
 
-json_t *pool_reach(const json_t *pool)
+json_t *pool_reach(const json_t *pool, const char *whole)
 {
 	struct pool_access access;
 	struct buf others = { 0 };
@@ -15,8 +15,8 @@ json_t *pool_reach(const json_t *pool)
 		buf_printf(&others, "%s%s",
 			   i > 1 ? ":" : "backup-volfile-servers=", access.hosts[i]);
 	cleanup_free char *options = buf_take(&others);
-	cleanup_free char *export =
-		xasprintf("%s:/%s", access.hosts[0] ? access.hosts[0] : "", object_name(pool));
+	cleanup_free char *export = xasprintf("%s:/%s", access.hosts[0] ? access.hosts[0] : "",
+					      whole ? whole : object_name(pool));
 	return json_pack("{s:s, s:s, s:s}", "driverVolumeType", "GLUSTERFS", "export", export,
 			 "options", options);
 }
@@ -26,13 +26,12 @@ struct telling {
 	json_t *pools;
 };
 
-/* Nothing more is made in one that has been promised as a whole, or to the last byte. */
+/* Nothing more is made in one that has been promised to the last byte. */
 static bool takes_ephemeral(const struct operator* op, const json_t *pool)
 {
 	struct ledger_offer offer = { .pool = object_name(pool), .limit = pool_limit(op, pool) };
 
-	return !object_deleting(pool) && pool_serves(pool) &&
-	       ledger_left(op->ledger, &offer, false) > 0;
+	return !object_deleting(pool) && pool_serves(pool) && ledger_left(op->ledger, &offer) > 0;
 }
 
 static int add_pool(const json_t *pool, void *userdata)
@@ -41,9 +40,9 @@ static int add_pool(const json_t *pool, void *userdata)
 	json_t *reach;
 
 	/* one that is still to be made has nothing to be reached; a whole volume has its pool's hosts */
-	if (!pool_is_ours(t->op, pool) || pool_parent(pool) || !jstr(pool, "status", "volumeId"))
+	if (!pool_takes_volumes(t->op, pool) || !jstr(pool, "status", "volumeId"))
 		return 0;
-	reach = pool_reach(pool);
+	reach = pool_reach(pool, NULL);
 	json_object_set_new(reach, "ephemeral", json_boolean(takes_ephemeral(t->op, pool)));
 	json_object_set_new(t->pools, object_name(pool), reach);
 	return 0;

@@ -5,6 +5,7 @@
 #include "operator/connection_class.h"
 #include "operator/ledger.h"
 #include "operator/op.h"
+#include "operator/whole.h"
 
 #include <errno.h>
 
@@ -147,8 +148,8 @@ static int promise(struct work *w, const json_t *pool)
 {
 	char asked[QUANTITY_TEXT_MAX], most[QUANTITY_TEXT_MAX];
 	int64_t biggest = 0;
-	int rc = ledger_grow(w->op->ledger, object_name(w->pv), w->wanted,
-			     pool_limit_of(w->op, pool, w->handle.kind), &biggest);
+	int rc = ledger_grow(w->op->ledger, object_name(w->pv), w->wanted, pool_limit(w->op, pool),
+			     &biggest);
 
 	if (rc == -EAGAIN)
 		return error_set(&w->r->error, EAGAIN, "volume %s is not in the ledger yet",
@@ -189,7 +190,7 @@ static int grow(struct work *w)
 	struct pool_access access;
 	int rc = op_get_live(w->r, &KIND_STORAGEPOOL, w->op->ns, w->handle.pool, &pool);
 
-	if (rc != 0 || !pool_is_ours(w->op, pool)) {
+	if (rc != 0 || !pool_takes_volumes(w->op, pool)) {
 		if (rc < 0)
 			return rc;
 		say_failed(w, "the volume's pool is gone");
@@ -205,6 +206,8 @@ static int grow(struct work *w)
 	pool_access(pool, &access);
 	rc = w->op->workers->ops->resize(w->op->workers, &access.pool, &volume, w->wanted,
 					 &w->r->error);
+	if (rc == 0 && w->handle.kind == VOLUME_WHOLE)
+		rc = whole_grow(w->r, w->handle.pool, w->handle.name, w->wanted);
 	if (rc < 0) {
 		cleanup_free char *message =
 			xasprintf("pool %s: %s; trying again", object_name(pool),

@@ -51,7 +51,7 @@ bool content_is_ours(struct reconcile *r, const json_t *content, struct handle *
 	    !volume_prefix(ret->kind))
 		return false;
 	cleanup_json json_t *pool = reader_get(r->cache, &KIND_STORAGEPOOL, op->ns, ret->pool);
-	return pool ? pool_is_ours(op, pool) : is_pool_name(op, ret->pool);
+	return pool ? pool_takes_volumes(op, pool) : is_pool_name(op, ret->pool);
 }
 
 /* Its name in the pool: that which is given, or made of the VolumeSnapshot's uid, which must be fit for it. */

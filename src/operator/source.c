@@ -62,7 +62,7 @@ static int check_pool(struct reconcile *r, struct source *ret, const char *what)
 
 	if (rc < 0)
 		return rc;
-	if (!pool || !pool_is_ours(op, pool) || object_deleting(pool))
+	if (!pool || !pool_takes_volumes(op, pool) || object_deleting(pool))
 		return WAITS(
 			ret,
 			"%s is in no pool of %s; its data can be copied within its own pool only",
@@ -102,7 +102,7 @@ static int find_volume(struct reconcile *r, const json_t *from, enum volume_kind
 		return WAITS(ret,
 			     "volume %s of the source, claim %s, is none of %s that is bound to it",
 			     name, object_name(from), op_of(r)->deployment);
-	if (ret->handle.kind != kind)
+	if (!volume_kinds_fit(ret->handle.kind, kind))
 		return WAITS(ret,
 			     "the source, claim %s, has another kind of volume (volumeMode and the "
 			     "class's kind must be the same)",

@@ -3,6 +3,7 @@
 #include "operator/connection_class.h"
 #include "operator/ledger.h"
 #include "operator/op.h"
+#include "operator/whole.h"
 
 #include <errno.h>
 
@@ -12,6 +13,7 @@
  * held by our finalizer until then.
  */
 #define NAME_AGAIN_MS 1000 /* while a call works on the same volume */
+#define WHOLE_AGAIN_MS 1000 /* while agents remove one */
 
 /* The claim is really gone, by what the API itself says: data is never removed on a cache's word. */
 static int claim_is_gone(struct reconcile *r, const json_t *pv)
@@ -27,7 +29,17 @@ static int claim_is_gone(struct reconcile *r, const json_t *pv)
 	return !claim || !streq(object_uid(claim), jstr(pv, "spec", "claimRef", "uid"));
 }
 
-/* The data: removed or archived. A pool that is gone has taken it along. */
+/* Of one that is a Gluster volume: that goes, and then only what its pool knows of it. 1: it goes. */
+static int reclaim_whole(struct reconcile *r, const json_t *pv)
+{
+	const char *pool = object_label(pv, QM_LABEL_POOL), *name = object_name(pv);
+
+	if (pv_is_connection(pv) || pv_kind(pv) != VOLUME_WHOLE || !pool)
+		return 0;
+	return pv_archives(pv) ? whole_archive(r, pool, name) : whole_end(r, pool, name);
+}
+
+/* The data: removed or archived. A pool that is gone has taken it along. 1: it is under way. */
 static int reclaim_data(struct reconcile *r, const json_t *pv)
 {
 	struct operator* op = op_of(r);
@@ -36,7 +48,10 @@ static int reclaim_data(struct reconcile *r, const json_t *pv)
 
 	if (pv_is_connection(pv))
 		return 0; /* what others made is never destroyed */
-	int rc = pool_name ? op_get_live(r, &KIND_STORAGEPOOL, op->ns, pool_name, &pool) : 1;
+	int rc = reclaim_whole(r, pv);
+	if (rc != 0)
+		return rc;
+	rc = pool_name ? op_get_live(r, &KIND_STORAGEPOOL, op->ns, pool_name, &pool) : 1;
 	if (rc != 0)
 		return rc < 0 ? rc : 0;
 	struct pool_access access;
@@ -106,6 +121,10 @@ static int end_volume(struct reconcile *r, const char *name)
 				     error_text(&r->error, rc));
 			return rc;
 		}
+		if (rc > 0) {
+			r->again_ms = WHOLE_AGAIN_MS;
+			return 0;
+		}
 	}
 	return pv_end(r, pv);
 }
@@ -160,8 +179,6 @@ static int volume_reconcile(struct reconcile *r, const char *name)
 	ledger_made(op->ledger, name);
 	if (pv_is_device(pv))
 		ledger_device(op->ledger, name);
-	if (pv_kind(pv) == VOLUME_WHOLE)
-		ledger_whole(op->ledger, name);
 	if (fate_of(pv) == FATE_KEEP || !op_leads(r, NULL))
 		return 0;
 	return end_volume(r, name);
@@ -174,8 +191,18 @@ static void volume_keys(const json_t *pv, struct reconcile *r, struct strv *keys
 		strv_add(keys, object_name(pv));
 }
 
-static const struct controller_watch watches[] = { { .kind = &KIND_PV, .keys = volume_keys },
-						   { 0 } };
+/* A whole volume that goes, or is gone: its record may follow. */
+static void whole_keys(const json_t *pool, struct reconcile *r, struct strv *keys)
+{
+	if (pool_parent(pool) && object_deleting(pool))
+		strv_add(keys, object_name(pool));
+}
+
+static const struct controller_watch watches[] = {
+	{ .kind = &KIND_PV, .keys = volume_keys },
+	{ .kind = &KIND_STORAGEPOOL, .keys = whole_keys },
+	{ 0 },
+};
 
 const struct controller VOLUME_CONTROLLER = {
 	.name = "volume",

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/quantity.h"
 #include "operator/ledger.h"
+#include "operator/whole.h"
 
 #include <errno.h>
 #include <time.h>
@@ -80,7 +81,7 @@ int job_pool(struct job *j, const char *name, json_t **ret)
 	int rc = op_get_live(&j->r, &KIND_STORAGEPOOL, j->op->ns, name, &pool);
 	if (rc < 0)
 		return rc;
-	if (!pool || !pool_is_ours(j->op, pool))
+	if (!pool || !pool_takes_volumes(j->op, pool))
 		return error_set(&j->r.error, ENOENT, "there is no pool %s", name);
 	*ret = TAKE_PTR(pool);
 	return 0;
@@ -191,7 +192,7 @@ static int volumes_capacity(struct volumes *v, const char *pool, enum volume_kin
 	struct job j;
 	int rc = job_begin(v, &j, err);
 	if (rc == 0)
-		pool_room(&j.r, pool, kind, ret_left, ret_biggest);
+		pool_room(&j.r, pool, ret_left, ret_biggest);
 	return rc;
 }
 
@@ -214,8 +215,8 @@ static int reserve_more(struct job *j, const json_t *pv, const json_t *pool, int
 {
 	int64_t biggest = 0;
 	char most[QUANTITY_TEXT_MAX];
-	int rc = ledger_grow(j->op->ledger, object_name(pv), bytes,
-			     pool_limit_of(j->op, pool, pv_kind(pv)), &biggest);
+	int rc = ledger_grow(j->op->ledger, object_name(pv), bytes, pool_limit(j->op, pool),
+			     &biggest);
 	if (rc == -EAGAIN)
 		return error_set(&j->r.error, EAGAIN,
 				 "volume %s is not in the ledger yet; ask again", object_name(pv));
@@ -244,6 +245,8 @@ static int grow(struct job *j, const json_t *pv, const struct handle *id, int64_
 		return rc;
 	pool_access(pool, &access);
 	rc = j->op->workers->ops->resize(j->op->workers, &access.pool, &volume, bytes, &j->r.error);
+	if (rc == 0 && id->kind == VOLUME_WHOLE)
+		rc = whole_grow(&j->r, id->pool, id->name, bytes);
 	if (rc == 0)
 		rc = op_patch(&j->r, &KIND_PV, pv, NULL,
 			      json_pack("{s:{s:{s:s}}}", "spec", "capacity", "storage",

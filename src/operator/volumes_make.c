@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/quantity.h"
 #include "operator/ledger.h"
+#include "operator/whole.h"
 
 #include <errno.h>
 
@@ -39,10 +40,6 @@ static int find_origin(struct job *j, const struct volume_request *q, struct ori
 	*ret = (struct origin){ 0 };
 	if (!q->source)
 		return 0;
-	if (q->kind == VOLUME_WHOLE)
-		return error_set(&j->r.error, EINVAL,
-				 "a volume that has its pool for itself cannot begin with the data "
-				 "of another");
 	int rc = handle_parse(q->source, &ret->id, &j->r.error);
 	if (rc == 0)
 		rc = job_pool(j, ret->id.pool, &pool);
@@ -54,7 +51,7 @@ static int find_origin(struct job *j, const struct volume_request *q, struct ori
 		     : volume_origin(j, &ret->id, &ret->bytes);
 	if (rc < 0)
 		return rc;
-	if (kind != q->kind)
+	if (!volume_kinds_fit(kind, q->kind))
 		return error_set(
 			&j->r.error, EINVAL,
 			"the source %s is of kind %c, the volume asked for of kind %c; ask "
@@ -82,7 +79,7 @@ static int wanted_size(struct job *j, const struct volume_request *q, const stru
 
 /* ---- the record -------------------------------------------------------------------------------- */
 
-static int no_room(struct job *j, bool whole, int64_t bytes, int64_t biggest, size_t pools)
+static int no_room(struct job *j, int64_t bytes, int64_t biggest, size_t pools)
 {
 	char asked[QUANTITY_TEXT_MAX], most[QUANTITY_TEXT_MAX];
 
@@ -91,13 +88,6 @@ static int no_room(struct job *j, bool whole, int64_t bytes, int64_t biggest, si
 				 "no pool of %s serves now; see: quartermaster "
 				 "status",
 				 j->op->deployment);
-	if (whole)
-		return error_set(
-			&j->r.error, ENOSPC,
-			"a pool of at least %s for itself was asked for, but the largest of "
-			"%s without other volumes has %s; delete volumes",
-			quantity_human(bytes, asked), j->op->deployment,
-			quantity_human(biggest, most));
 	return error_set(&j->r.error, ENOSPC,
 			 "%s was asked for, but the most that a pool of %s has left is %s; ask for "
 			 "less, add devices or nodes, or delete volumes",
@@ -106,19 +96,17 @@ static int no_room(struct job *j, bool whole, int64_t bytes, int64_t biggest, si
 }
 
 /* Promises the bytes of a pool. */
-static int reserve(struct job *j, enum volume_kind kind, const char *name, int64_t bytes,
-		   const char *only, json_t **ret)
+static int reserve(struct job *j, const char *name, int64_t bytes, const char *only, json_t **ret)
 {
-	struct pool_offers offers = { .kind = kind };
-	bool whole = kind == VOLUME_WHOLE;
+	struct pool_offers offers = { 0 };
 	cleanup_free char *claim = xasprintf("%s/%s", j->op->ns, name), *pool = NULL;
 	int64_t biggest = 0;
 
 	pool_offers(&j->r, only, &offers);
-	int rc = (whole ? ledger_reserve_whole : ledger_reserve)(
-		j->op->ledger, name, claim, bytes, offers.items, offers.count, &pool, &biggest);
+	int rc = ledger_reserve(j->op->ledger, name, claim, bytes, offers.items, offers.count,
+				&pool, &biggest);
 	if (rc == -ENOSPC)
-		rc = no_room(j, whole, bytes, biggest, offers.count);
+		rc = no_room(j, bytes, biggest, offers.count);
 	pool_offers_done(&offers);
 	if (rc < 0)
 		return rc;
@@ -163,29 +151,15 @@ static int refuse_kept(struct job *j, const struct volume_request *q, const char
 	int rc = w->ops->find(w, &access.pool, &volume, &said, &j->r.error);
 	if (rc == -ENOENT) {
 		j->r.error = ERROR_INIT;
-		return 0;
+		rc = q->kind == VOLUME_WHOLE ? whole_is_taken(&j->r, name) : 0;
+		if (rc == 0)
+			return 0;
 	}
 	return rc < 0 ? rc
 		      : error_set(&j->r.error, EEXIST,
 				  "data of an earlier volume %s is still in pool %s; remove it "
 				  "(DeleteVolume does), or use another name than %.128s",
 				  name, object_name(pool), q->name);
-}
-
-/* It has what the pool has, which must be in the range that was asked for. */
-static int whole_size(struct job *j, const struct volume_request *q, const char *name,
-		      const json_t *pool, int64_t *ret)
-{
-	int64_t bytes = pool_limit_of(j->op, pool, VOLUME_WHOLE);
-
-	if (q->limit && bytes > q->limit)
-		return error_set(
-			&j->r.error, ERANGE,
-			"a volume that has pool %s for itself has %lld bytes, and the limit "
-			"is %lld",
-			object_name(pool), (long long)bytes, (long long)q->limit);
-	*ret = bytes;
-	return pool_check_alone(j->op, pool, name, &j->r.error);
 }
 
 static int begin(struct job *j, const struct volume_request *q, const char *name, json_t **ret)
@@ -200,13 +174,10 @@ static int begin(struct job *j, const struct volume_request *q, const char *name
 	if (rc == 0)
 		rc = wanted_size(j, q, &origin, &bytes);
 	if (rc == 0)
-		rc = reserve(j, q->kind, name, bytes, q->source ? origin.id.pool : q->pool, &pool);
+		rc = reserve(j, name, bytes, q->source ? origin.id.pool : q->pool, &pool);
 	if (rc < 0)
 		return rc;
-	if (q->kind == VOLUME_WHOLE)
-		rc = whole_size(j, q, name, pool, &bytes);
-	if (rc == 0)
-		rc = refuse_kept(j, q, name, pool);
+	rc = refuse_kept(j, q, name, pool);
 	if (rc < 0) {
 		ledger_drop(j->op->ledger, name);
 		return rc;
@@ -222,21 +193,27 @@ static int begin(struct job *j, const struct volume_request *q, const char *name
 
 /* ---- removing it ------------------------------------------------------------------------------- */
 
+/* 1: it is under way. */
 static int remove_data(struct job *j, const struct handle *id, bool archive)
 {
 	cleanup_json json_t *pool = NULL;
 	struct pool_access access;
 	struct worker_volume volume = { id->kind, id->name };
 	struct workers *w = j->op->workers;
+	int rc = 0;
 
-	int rc = job_pool(j, id->pool, &pool);
+	if (id->kind == VOLUME_WHOLE)
+		rc = (archive ? whole_archive : whole_end)(&j->r, id->pool, id->name);
+	if (rc != 0)
+		return rc;
+	rc = job_pool(j, id->pool, &pool);
 	if (rc < 0)
 		return rc == -ENOENT ? 0 : rc; /* the pool took it along */
 	pool_access(pool, &access);
 	return (archive ? w->ops->archive : w->ops->remove)(w, &access.pool, &volume, &j->r.error);
 }
 
-/* From the first write on the volume loop would end it too, if we die here. */
+/* From the first write on the volume loop would end it too, if we die here. 1: it is under way. */
 static int end_volume(struct job *j, const json_t *pv)
 {
 	struct handle id;
@@ -325,6 +302,14 @@ static int set_made(struct job *j, json_t **pv)
 	return rc;
 }
 
+/* Where it is a Gluster volume: that. 1: agents are at it. */
+static int make_whole(struct job *j, const struct volume_request *q, const json_t *pv,
+		      const json_t *pool)
+{
+	return q->kind == VOLUME_WHOLE ? whole_make(&j->r, pool, object_name(pv), pv_bytes(pv)) : 0;
+}
+
+/* Empty, or as a copy of what is there already. 1: it is under way. */
 static int make_data(struct job *j, const struct volume_request *q, const json_t *pv,
 		     const json_t *pool)
 {
@@ -332,14 +317,19 @@ static int make_data(struct job *j, const struct volume_request *q, const json_t
 	struct worker_volume volume = { q->kind, object_name(pv) };
 	struct pool_access access;
 	struct handle from;
+	int rc;
 
 	pool_access(pool, &access);
-	if (!q->source)
-		return w->ops->create(w, &access.pool, &volume, pv_bytes(pv), &j->r.error);
-	int rc = handle_parse(q->source, &from, &j->r.error);
+	if (!q->source) {
+		rc = w->ops->create(w, &access.pool, &volume, pv_bytes(pv), &j->r.error);
+		return rc == 0 ? make_whole(j, q, pv, pool) : rc;
+	}
+	rc = handle_parse(q->source, &from, &j->r.error);
+	if (rc == 0)
+		rc = make_whole(j, q, pv, pool);
 	struct worker_volume source = { from.kind, from.name };
-	return rc < 0 ? rc
-		      : w->ops->copy(w, &access.pool, &volume, pv_bytes(pv), &source, &j->r.error);
+	return rc != 0 ? rc
+		       : w->ops->copy(w, &access.pool, &volume, pv_bytes(pv), &source, &j->r.error);
 }
 
 /* The record alone; its policy stays Retain, so that the volume loop keeps the data too, if we die here. */
@@ -407,9 +397,9 @@ static int existing(struct job *j, const struct volume_request *q, const char *n
 			return error_set(&j->r.error, EINPROGRESS, "the volume %s is being removed",
 					 name);
 		rc = end_volume(j, pv);
-		return rc < 0 ? rc
-			      : error_set(&j->r.error, ESTALE, "the volume %s is being removed",
-					  name);
+		return rc != 0 ? rc
+			       : error_set(&j->r.error, ESTALE, "the volume %s is being removed",
+					   name);
 	}
 	rc = record_matches(pv, q, &j->r.error);
 	if (rc == 0)

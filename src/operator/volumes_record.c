@@ -97,26 +97,26 @@ json_t *record_new(const struct operator* op, const struct volume_request *q, co
 	char size[QUANTITY_TEXT_MAX], name[CSI_NAME_MAX];
 	csi_volume_name(q->name, name);
 	cleanup_free char *handle = handle_format(object_name(pool), q->kind, name);
-	bool shared = q->kind == VOLUME_DIRECTORY || q->kind == VOLUME_WHOLE;
 
 	json_t *spec = json_pack("{s:{s:s}, s:[s], s:s, s:s, s:o, s:{s:s, s:s, s:o}}", "capacity",
 				 "storage", quantity_text(bytes, size), "accessModes",
-				 shared ? "ReadWriteMany" : "ReadWriteOnce",
+				 volume_is_tree(q->kind) ? "ReadWriteMany" : "ReadWriteOnce",
 				 "persistentVolumeReclaimPolicy", "Retain", "volumeMode",
 				 q->kind == VOLUME_BLOCK ? "Block" : "Filesystem", "claimRef",
 				 claim_ref(op, name), "csi", "driver", QM_DRIVER, "volumeHandle",
 				 handle, "volumeAttributes", pv_connection(q->kind, name, pool));
-	json_t *pv = json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind",
-			       "PersistentVolume", "metadata", metadata_new(op, name, q, pool),
-			       "spec", spec);
+	json_t *pv =
+		json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind", "PersistentVolume",
+			  "metadata", metadata_new(op, name, q, pool), "spec", spec);
 	attributes_put(&q->attributes, pv, false);
 	return pv;
 }
 
-/* A volume is as well as its pool. */
+/* A volume is as well as its pool; a whole volume is one of its own. */
 static void set_health(const struct job *j, const json_t *pv, struct volume_info *ret)
 {
-	const char *name = object_label(pv, QM_LABEL_POOL);
+	const char *name =
+		pv_kind(pv) == VOLUME_WHOLE ? object_name(pv) : object_label(pv, QM_LABEL_POOL);
 	cleanup_json json_t *pool = reader_get(j->r.cache, &KIND_STORAGEPOOL, j->op->ns, name);
 	const char *phase = jstr(pool, "status", "phase"), *why = jstr(pool, "status", "message");
 

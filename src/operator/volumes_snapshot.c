@@ -315,7 +315,8 @@ static void cut(struct snapshot_list *l, size_t max)
 static int add_name(const json_t *pool, void *userdata)
 {
 	json_t *names = userdata;
-	json_object_set_new(names, object_name(pool), json_true());
+	if (!pool_parent(pool))
+		json_object_set_new(names, object_name(pool), json_true());
 	return 0;
 }
 

@@ -27,10 +27,10 @@ static bool copied(const char *name)
 	       streq(name, ACL_DEFAULT) || streq(name, "security.capability");
 }
 
-static int copy_one(glfs_t *fs, glfs_object_t *from, glfs_object_t *to, const char *name,
-		    char *value, struct error *err)
+static int copy_one(glfs_t *from_fs, glfs_object_t *from, glfs_t *fs, glfs_object_t *to,
+		    const char *name, char *value, struct error *err)
 {
-	int len = glfs_h_getxattrs(fs, from, name, value, VALUE_MAX);
+	int len = glfs_h_getxattrs(from_fs, from, name, value, VALUE_MAX);
 	if (len < 0)
 		return errno == ENODATA ? 0
 					: error_errno(err, errno, "cannot read attribute %s", name);
@@ -39,18 +39,18 @@ static int copy_one(glfs_t *fs, glfs_object_t *from, glfs_object_t *to, const ch
 	return 0;
 }
 
-int attr_copy_extended(glfs_t *fs, glfs_object_t *from, glfs_object_t *to, char *buffer,
-		       struct error *err)
+int attr_copy_extended(glfs_t *from_fs, glfs_object_t *from, glfs_t *fs, glfs_object_t *to,
+		       char *buffer, struct error *err)
 {
 	char *list = buffer, *value = buffer + LIST_MAX;
-	int len = glfs_h_getxattrs(fs, from, NULL, list, LIST_MAX), rc = 0;
+	int len = glfs_h_getxattrs(from_fs, from, NULL, list, LIST_MAX), rc = 0;
 	if (len < 0)
 		return errno == ENODATA || errno == ENOTSUP
 			       ? 0
 			       : error_errno(err, errno, "cannot list attributes");
 	for (char *name = list; rc == 0 && name < list + len; name += strlen(name) + 1) {
 		if (copied(name))
-			rc = copy_one(fs, from, to, name, value, err);
+			rc = copy_one(from_fs, from, fs, to, name, value, err);
 	}
 	return rc;
 }

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "worker/gluster_fs.h"
 #include "worker/gluster_tree.h"
+#include "worker/gluster_whole.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,7 +62,7 @@ static int begin(struct pool_fs *p, const struct copy_request *r, struct error *
 	int rc = look_source(p, r, &kind, &size, err);
 	if (rc < 0)
 		return rc;
-	if (r->kind != VOLUME_SNAPSHOT && r->kind != kind)
+	if (r->kind != VOLUME_SNAPSHOT && !volume_kinds_fit(r->kind, kind))
 		return error_set(err, EINVAL,
 				 "%s %s is of another kind (%c) than volume %s is to be (%c)",
 				 noun(r->from_kind), r->from, (char)kind, r->name, (char)r->kind);
@@ -99,6 +100,7 @@ static int take_over(struct pool_fs *p, const struct copy_request *r, json_t *in
 			rc = copy_forget(p, r->kind, r->name, info, err);
 		json_object_del(info, "done");
 		json_object_del(info, "object");
+		json_object_del(info, "moving");
 		json_object_set_new(info, "ready", json_false());
 	}
 	json_object_set_new(info, "epoch", json_integer(p->epoch));
@@ -141,6 +143,8 @@ void copy_release(struct pool_fs *p, enum volume_kind kind, const char *name)
 
 struct run {
 	struct pool_fs *p;
+	struct pool_fs *from,
+		*to; /* whose the source and the copy are: p, or a whole volume's own */
 	const struct copy_request *r;
 	const atomic_bool *stop;
 	json_t *info;
@@ -183,6 +187,8 @@ static int keep_own(struct run *run, glfs_object_t **o, struct error *err)
 	if (streq(text, jstr(run->info, "object")))
 		return 0;
 	glfs_h_close(TAKE_PTR(*o));
+	if (run->r->kind == VOLUME_WHOLE)
+		return whole_discard(run->to, run->to_dir, run->r->name, err);
 	return pool_fs_discard(run->p, run->r->kind, run->r->name, err);
 }
 
@@ -206,6 +212,19 @@ static int put_object(struct run *run, glfs_object_t *o, struct error *err)
 		run->info = TAKE_PTR(info);
 	}
 	return rc;
+}
+
+/* The copy is complete, and goes to its place in a whole volume: that is gone on with from now on. */
+static int put_moving(struct run *run, struct error *err)
+{
+	const struct copy_request *r = run->r;
+	cleanup_name_lock pthread_mutex_t *lock = pool_name_lock(run->p, r->kind, r->name);
+	cleanup_json json_t *info = NULL;
+	int rc = check_info(run, &info, err);
+	if (rc < 0)
+		return rc;
+	json_object_set_new(info, "moving", json_true());
+	return info_put(run->p, r->kind, r->name, info, err);
 }
 
 static int put_progress(struct run *run, int64_t done, struct error *err)
@@ -350,7 +369,7 @@ static int copy_directory(struct run *run, struct error *err)
 {
 	struct stat st;
 	const char *name = run->r->name;
-	cleanup_object glfs_object_t *to = glfs_h_lookupat(run->p->fs, run->to_dir, name, &st, 0);
+	cleanup_object glfs_object_t *to = glfs_h_lookupat(run->to->fs, run->to_dir, name, &st, 0);
 	bool missing = !to && errno == ENOENT;
 	int rc = 0;
 	if (to) {
@@ -361,7 +380,7 @@ static int copy_directory(struct run *run, struct error *err)
 		return rc;
 	bool resumed = to;
 	if (missing)
-		to = glfs_h_mkdir(run->p->fs, run->to_dir, name, 0700, &st);
+		to = glfs_h_mkdir(run->to->fs, run->to_dir, name, 0700, &st);
 	if (!to)
 		return error_errno(err, errno, "cannot make directory %s in the pool", name);
 	if (!S_ISDIR(st.st_mode))
@@ -370,7 +389,8 @@ static int copy_directory(struct run *run, struct error *err)
 	if (rc < 0)
 		return rc;
 	cleanup_free char *links = links_name(run->r->kind, name, run->object);
-	struct copy_tree tree = { .p = run->p,
+	struct copy_tree tree = { .p = run->to,
+				  .from = run->from->fs,
 				  .data = { .stop = run->stop, .buffer = run->buffer },
 				  .links_name = links };
 	return copy_tree(&tree, run->source, to, resumed, err);
@@ -378,14 +398,32 @@ static int copy_directory(struct run *run, struct error *err)
 
 /* ---- in the end --------------------------------------------------------------------------------- */
 
+/* A whole volume's info goes last: while it is there, what its Gluster volume shows is the volume. */
+static int open_root(struct run *run, glfs_object_t **ret, struct error *err)
+{
+	const struct copy_request *r = run->r;
+	cleanup_json json_t *info = NULL;
+	int rc = info_get(run->p, r->from_kind, r->from, &info, err);
+	if (rc < 0)
+		return rc;
+	*ret = glfs_h_lookupat(run->from->fs, NULL, "/", &run->source_st, 0);
+	return *ret ? 0 : error_errno(err, errno, "cannot look into whole volume %s", r->from);
+}
+
 static int open_source(struct run *run, glfs_object_t **ret, struct error *err)
 {
 	const struct copy_request *r = run->r;
 	cleanup_object glfs_object_t *dir = NULL;
 	struct error why = ERROR_INIT;
-	int rc = pool_leaf(run->p, PART_DATA, r->from_kind, r->from, false, &dir, &why);
-	if (rc == 0 && !(*ret = glfs_h_lookupat(run->p->fs, dir, r->from, &run->source_st, 0)))
-		rc = error_errno(&why, errno, "cannot open %s in the pool", r->from);
+	int rc;
+	if (r->from_kind == VOLUME_WHOLE) {
+		rc = open_root(run, ret, &why);
+	} else {
+		rc = pool_leaf(run->p, PART_DATA, r->from_kind, r->from, false, &dir, &why);
+		if (rc == 0 &&
+		    !(*ret = glfs_h_lookupat(run->p->fs, dir, r->from, &run->source_st, 0)))
+			rc = error_errno(&why, errno, "cannot open %s in the pool", r->from);
+	}
 	if (rc == -ENOENT)
 		return error_set(err, ENOENT, "%s %s is gone, so it cannot be copied",
 				 noun(r->from_kind), r->from);
@@ -426,8 +464,10 @@ static int finish(struct run *run, struct error *err)
 		return rc;
 	json_object_del(info, "done");
 	json_object_del(info, "sourceTime");
+	json_object_del(info, "moving");
 	json_object_set_new(info, "ready", json_true());
-	json_object_set_new(info, "object", json_string(run->object));
+	if (run->object[0])
+		json_object_set_new(info, "object", json_string(run->object));
 	return info_put(run->p, r->kind, r->name, info, err);
 }
 
@@ -441,6 +481,23 @@ int copy_forget(struct pool_fs *p, enum volume_kind kind, const char *name, cons
 	return copy_tree_forget(p, links, err);
 }
 
+/* Before anything is locked: it may take its time. */
+static int open_wholes(struct run *run, struct error *err)
+{
+	int rc = 0;
+	if (run->r->from_kind == VOLUME_WHOLE)
+		rc = whole_open(run->p, run->r->from, &run->from, err);
+	if (rc == 0 && run->r->kind == VOLUME_WHOLE)
+		rc = whole_open(run->p, run->r->name, &run->to, err);
+	return rc;
+}
+
+static int start_whole(struct run *run, struct error *err)
+{
+	int rc = whole_check_source(run->from->fs, run->source, err);
+	return rc < 0 || jbool(run->info, "moving") ? rc : whole_begin(run->to, &run->to_dir, err);
+}
+
 static int start(struct run *run, struct error *err)
 {
 	const struct copy_request *r = run->r;
@@ -448,8 +505,11 @@ static int start(struct run *run, struct error *err)
 	int rc = check_info(run, &run->info, err);
 	if (rc == 0)
 		rc = open_source(run, &run->source, err);
-	return rc < 0 ? rc
-		      : pool_leaf(run->p, PART_DATA, r->kind, r->name, true, &run->to_dir, err);
+	if (rc < 0)
+		return rc;
+	return r->kind == VOLUME_WHOLE
+		       ? start_whole(run, err)
+		       : pool_leaf(run->p, PART_DATA, r->kind, r->name, true, &run->to_dir, err);
 }
 
 /* What is kept beside an object that is the copy no more, since another began anew, is nobody's. */
@@ -460,17 +520,46 @@ static void clean_up(const struct run *run)
 	int rc = info_get(run->p, r->kind, r->name, &info, NULL);
 	if (run->object[0] && (rc == 0 || rc == -ENOENT) &&
 	    !streq(jstr(info, "object"), run->object))
-		copy_forget(run->p, r->kind, r->name, own, NULL);
+		copy_forget(run->to, r->kind, r->name, own, NULL);
+}
+
+/* A tree, and where it is one's: to the root of the whole volume. */
+static int run_tree(struct run *run, struct error *err)
+{
+	const struct copy_request *r = run->r;
+	int rc = jbool(run->info, "moving") ? 0 : copy_directory(run, err);
+	if (rc < 0 || r->kind != VOLUME_WHOLE)
+		return rc;
+	rc = put_moving(run, err);
+	return rc < 0 ? rc
+		      : whole_settle(run->to, r->name, run->from->fs, run->source, run->buffer,
+				     err);
+}
+
+static void run_done(struct run *run, int rc)
+{
+	bool answer = rc == 0 || rc == -ECANCELED || rc == -EALREADY;
+	if (run->source)
+		glfs_h_close(run->source);
+	if (run->to_dir)
+		glfs_h_close(run->to_dir);
+	if (run->from != run->p)
+		whole_close(run->from, answer);
+	if (run->to != run->p)
+		whole_close(run->to, answer);
+	json_decref(run->info);
 }
 
 int copy_run(struct pool_fs *p, const struct copy_request *r, const atomic_bool *stop,
 	     struct error *err)
 {
 	cleanup_free char *buffer = xmalloc(COPY_BUFFER);
-	struct run run = { .p = p, .r = r, .stop = stop, .buffer = buffer };
-	int rc = start(&run, err);
+	struct run run = { .p = p, .from = p, .to = p, .r = r, .stop = stop, .buffer = buffer };
+	int rc = open_wholes(&run, err);
+	if (rc == 0)
+		rc = start(&run, err);
 	if (rc == 0 && S_ISDIR(run.source_st.st_mode))
-		rc = copy_directory(&run, err);
+		rc = run_tree(&run, err);
 	else if (rc == 0 && S_ISREG(run.source_st.st_mode))
 		rc = copy_file(&run, err);
 	else if (rc == 0)
@@ -480,10 +569,6 @@ int copy_run(struct pool_fs *p, const struct copy_request *r, const atomic_bool 
 		rc = finish(&run, err);
 	if (rc < 0)
 		clean_up(&run);
-	if (run.source)
-		glfs_h_close(run.source);
-	if (run.to_dir)
-		glfs_h_close(run.to_dir);
-	json_decref(run.info);
+	run_done(&run, rc);
 	return rc == -EALREADY ? 0 : rc;
 }

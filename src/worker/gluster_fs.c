@@ -11,11 +11,6 @@
 #include <fcntl.h>
 #include <sys/statvfs.h>
 
-static bool is_dir(enum volume_kind kind)
-{
-	return kind == VOLUME_DIRECTORY || kind == VOLUME_WHOLE;
-}
-
 /* ---- create, resize --------------------------------------------------------------------------- */
 
 /* The file, made where missing, is at least that long and on disk. */
@@ -54,11 +49,13 @@ static int make_data(struct pool_fs *p, enum volume_kind kind, const char *name,
 		     struct error *err)
 {
 	cleanup_object glfs_object_t *parent = NULL, *dir = NULL;
+	if (kind == VOLUME_WHOLE) /* a Gluster volume beside this pool: agents make it */
+		return 0;
 	int rc = pool_leaf(p, PART_DATA, kind, name, true, &parent, err);
 	if (rc < 0)
 		return rc;
-	return is_dir(kind) ? dir_make(p->fs, parent, name, &dir, err)
-			    : grow_file(p, parent, name, size, true, err);
+	return volume_is_tree(kind) ? dir_make(p->fs, parent, name, &dir, err)
+				    : grow_file(p, parent, name, size, true, err);
 }
 
 /* The info has at least that size; *ret_size is what it has. A torn one is written anew. */
@@ -133,7 +130,7 @@ int pool_fs_resize(struct pool_fs *p, enum volume_kind kind, const char *name, i
 	cleanup_name_lock pthread_mutex_t *lock = pool_name_lock(p, kind, name);
 	cleanup_object glfs_object_t *parent = NULL;
 	int rc = grow_info(p, kind, name, size, &size, err);
-	if (rc < 0 || is_dir(kind))
+	if (rc < 0 || volume_is_tree(kind))
 		return rc;
 	/* also where the info was large enough: whoever wrote that may have died before this */
 	rc = pool_leaf(p, PART_DATA, kind, name, false, &parent, err);
@@ -232,6 +229,10 @@ int pool_fs_find(struct pool_fs *p, enum volume_kind kind, const char *name, jso
 			       ? error_set(err, ENOENT, "there is no %s %s in the pool",
 					   kind == VOLUME_SNAPSHOT ? "snapshot" : "volume", name)
 			       : rc;
+	if (kind == VOLUME_WHOLE) {
+		*ret = described(kind, name, info, info_ready(p, kind, name, info));
+		return 0;
+	}
 	/* without its data it is one whose making was interrupted */
 	rc = pool_leaf(p, PART_DATA, kind, name, false, &parent, err);
 	if (rc == 0 && !(o = glfs_h_lookupat(p->fs, parent, name, &st, 0)))

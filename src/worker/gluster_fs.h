@@ -17,6 +17,8 @@ struct pool_fs;
 /* epoch: of the lease under which we work. */
 int pool_fs_open(const char *volume, const char *const *hosts, const char *log_path, int64_t epoch,
 		 struct pool_fs **ret, struct error *err);
+/* Nobody works in it any more, and it answers: else this may hang. */
+void pool_fs_close(struct pool_fs *p);
 
 /*
  * The info file comes first and goes last, so that whatever a crash leaves behind can be listed,

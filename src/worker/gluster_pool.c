@@ -126,7 +126,7 @@ bool info_ready(struct pool_fs *p, enum volume_kind kind, const char *name, cons
 	const char *object = jstr(info, "object");
 	if (!jget(info, "size") || json_is_false(jget(info, "ready")))
 		return false;
-	if (!object)
+	if (!object || kind == VOLUME_WHOLE) /* what stands there is not in this pool */
 		return true;
 	cleanup_object glfs_object_t *dir = NULL, *o = NULL;
 	char text[OBJECT_TEXT_MAX];
@@ -219,7 +219,17 @@ int info_remove(struct pool_fs *p, enum volume_kind kind, const char *name, stru
 	return 0;
 }
 
-/* ---- open ------------------------------------------------------------------------------------- */
+/* ---- open, close ------------------------------------------------------------------------------ */
+
+static void pool_free(struct pool_fs *p)
+{
+	pthread_mutex_destroy(&p->lock);
+	for (size_t i = 0; i < NAME_LOCKS; i++)
+		pthread_mutex_destroy(&p->names[i]);
+	strv_done(&p->hosts);
+	free(p->log_path);
+	free(p);
+}
 
 int pool_fs_open(const char *volume, const char *const *hosts, const char *log_path, int64_t epoch,
 		 struct pool_fs **ret, struct error *err)
@@ -234,7 +244,7 @@ int pool_fs_open(const char *volume, const char *const *hosts, const char *log_p
 	glfs_set_xlator_option(fs, "*-md-cache", "md-cache-timeout", "0");
 	if (glfs_init(fs) < 0) {
 		int code = errno ? errno : EIO;
-		/* fs is not given back: the process is about to end, and a failed one may hang in glfs_fini */
+		/* fs is not given back: a failed one may hang in glfs_fini */
 		return error_errno(
 			err, code,
 			"cannot connect to pool %s; is its volume started and are its nodes up?",
@@ -245,15 +255,27 @@ int pool_fs_open(const char *volume, const char *const *hosts, const char *log_p
 	struct pool_fs *p = xcalloc(1, sizeof(*p));
 	p->fs = fs;
 	p->epoch = epoch;
+	p->log_path = xstrdup(log_path);
+	for (size_t i = 0; hosts[i]; i++)
+		strv_add(&p->hosts, hosts[i]);
 	pthread_mutex_init(&p->lock, NULL);
 	for (size_t i = 0; i < NAME_LOCKS; i++)
 		pthread_mutex_init(&p->names[i], NULL);
 	p->root = glfs_h_lookupat(fs, NULL, "/", &st, 0);
 	if (!p->root) {
 		int code = errno;
-		free(p);
+		pool_free(p);
 		return error_errno(err, code, "cannot look into pool %s", volume);
 	}
 	*ret = p;
 	return 0;
+}
+
+void pool_fs_close(struct pool_fs *p)
+{
+	if (p->trash)
+		glfs_h_close(p->trash);
+	glfs_h_close(p->root);
+	glfs_fini(p->fs);
+	pool_free(p);
 }

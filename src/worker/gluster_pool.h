@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/json.h"
+#include "base/str.h"
 #include "csi/handle.h"
 #include "worker/gluster_dir.h"
 
@@ -24,6 +25,8 @@ struct tree {
 struct pool_fs {
 	glfs_t *fs;
 	int64_t epoch; /* of the lease under which we work */
+	struct strv hosts; /* ended by NULL */
+	char *log_path;
 	glfs_object_t *root, *trash, *info_top;
 	struct tree data[TREES], info[TREES];
 	pthread_mutex_t lock; /* of the handles above, all of which stay open */

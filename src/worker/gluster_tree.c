@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <limits.h>
 
-#define COPY_TOP ".quartermaster-copy"
 #define PENDING_MAX 1000000 /* directories side by side; 40 MB of them */
 
 struct copy_pending {
@@ -149,7 +148,7 @@ static int fill_file(struct copy_tree *c, const struct entry *e, glfs_fd_t *from
 {
 	int rc = copy_data(&c->data, from, to, 0, e->st->st_size, err);
 	if (rc == 0)
-		rc = attr_copy_extended(c->p->fs, e->object, copy, c->data.buffer, err);
+		rc = attr_copy_extended(c->from, e->object, c->p->fs, copy, c->data.buffer, err);
 	if (rc == 0 && glfs_fsync(to, NULL, NULL) < 0)
 		rc = error_errno(err, errno, "cannot write a copy");
 	return rc;
@@ -159,7 +158,7 @@ static int copy_file(struct copy_tree *c, const struct entry *e, glfs_object_t *
 		     struct error *err)
 {
 	struct stat st;
-	glfs_fd_t *to = NULL, *from = glfs_h_open(c->p->fs, e->object, O_RDONLY | O_NOFOLLOW);
+	glfs_fd_t *to = NULL, *from = glfs_h_open(c->from, e->object, O_RDONLY | O_NOFOLLOW);
 	if (!from)
 		return error_errno(err, errno, "cannot open a file to copy it");
 	glfs_object_t *copy = glfs_h_creat_open(c->p->fs, e->to_dir, e->name,
@@ -181,7 +180,7 @@ static int copy_symlink(struct copy_tree *c, const struct entry *e, glfs_object_
 {
 	char target[PATH_MAX];
 	struct stat st;
-	int len = glfs_h_readlink(c->p->fs, e->object, target, sizeof(target) - 1);
+	int len = glfs_h_readlink(c->from, e->object, target, sizeof(target) - 1);
 	if (len < 0)
 		return error_errno(err, errno, "cannot read a symbolic link");
 	target[len] = 0;
@@ -289,7 +288,7 @@ static int copy_entry(glfs_object_t *dir, const struct dir_entry *d, void *userd
 	struct stat st;
 	if (atomic_load(r->c->data.stop))
 		return error_set(err, ECANCELED, "the copy was stopped");
-	cleanup_object glfs_object_t *o = glfs_h_lookupat(r->c->p->fs, dir, d->name, &st, 0);
+	cleanup_object glfs_object_t *o = glfs_h_lookupat(r->c->from, dir, d->name, &st, 0);
 	if (!o)
 		return vanished(errno) ? 0 : error_errno(err, errno, "cannot look up what to copy");
 	struct entry e = { o, &st, r->other, d->name, !r->resumed };
@@ -297,7 +296,7 @@ static int copy_entry(glfs_object_t *dir, const struct dir_entry *d, void *userd
 	if (rc == 0 || !vanished(-rc))
 		return rc;
 	/* of the source or of the copy? only the former may go */
-	cleanup_object glfs_object_t *again = glfs_h_lookupat(r->c->p->fs, dir, d->name, &st, 0);
+	cleanup_object glfs_object_t *again = glfs_h_lookupat(r->c->from, dir, d->name, &st, 0);
 	return !again && vanished(errno) ? 0 : rc;
 }
 
@@ -307,7 +306,7 @@ static int prune_entry(glfs_object_t *dir, const struct dir_entry *d, void *user
 {
 	struct reading *r = userdata;
 	struct stat st;
-	cleanup_object glfs_object_t *o = glfs_h_lookupat(r->c->p->fs, r->other, d->name, &st, 0);
+	cleanup_object glfs_object_t *o = glfs_h_lookupat(r->c->from, r->other, d->name, &st, 0);
 	if (o)
 		return 0;
 	return vanished(errno) ? throw_away(r->c, dir, d->name, err)
@@ -319,18 +318,18 @@ static int copy_dir(struct copy_tree *c, glfs_object_t *from, glfs_object_t *to,
 		    struct error *err)
 {
 	struct stat st;
-	if (glfs_h_stat(c->p->fs, from, &st) < 0)
+	if (glfs_h_stat(c->from, from, &st) < 0)
 		return vanished(errno)
 			       ? 0
 			       : error_errno(err, errno, "cannot look at a directory to copy");
 	if (resumed)
 		attr_drop_default_acl(c->p->fs, to);
-	int rc = dir_each(c->p->fs, from, copy_entry, &(struct reading){ c, to, resumed }, err);
+	int rc = dir_each(c->from, from, copy_entry, &(struct reading){ c, to, resumed }, err);
 	if (rc == 0 && resumed)
 		rc = dir_each(c->p->fs, to, prune_entry, &(struct reading){ c, from, resumed },
 			      err);
 	if (rc == 0)
-		rc = attr_copy_extended(c->p->fs, from, to, c->data.buffer, err);
+		rc = attr_copy_extended(c->from, from, c->p->fs, to, c->data.buffer, err);
 	return rc < 0 ? rc : attr_set(c->p->fs, to, &st, err);
 }
 
@@ -340,7 +339,7 @@ static int copy_pending(struct copy_tree *c, const struct copy_pending *next, st
 	unsigned char id[GFAPI_HANDLE_LENGTH];
 	memcpy(id, next->from, sizeof(id));
 	cleanup_object glfs_object_t *from =
-		glfs_h_create_from_handle(c->p->fs, id, sizeof(id), &st);
+		glfs_h_create_from_handle(c->from, id, sizeof(id), &st);
 	if (!from)
 		return vanished(errno) ? 0
 				       : error_errno(err, errno, "cannot open a directory to copy");
@@ -351,7 +350,7 @@ static int copy_pending(struct copy_tree *c, const struct copy_pending *next, st
 	int rc = copy_dir(c, from, to, next->resumed, err);
 	/* as with an entry: of the source or of the copy? */
 	bool gone =
-		rc < 0 && vanished(-rc) && glfs_h_stat(c->p->fs, from, &st) < 0 && vanished(errno);
+		rc < 0 && vanished(-rc) && glfs_h_stat(c->from, from, &st) < 0 && vanished(errno);
 	return gone ? 0 : rc;
 }
 

@@ -4,8 +4,10 @@
 #include "worker/gluster_data.h"
 #include "worker/gluster_pool.h"
 
+#define COPY_TOP ".quartermaster-copy"
+
 /*
- * A directory with all that is below it, from one place in the pool to another: files, directories, symbolic
+ * A directory with all that is below it, from one place to another: files, directories, symbolic
  * links, hard links within it, devices, FIFOs, sockets; owners, modes, times, user.* attributes, ACLs and file capabilities.
  * What is in it may be hostile and change meanwhile: from a handle to one name in it, links never
  * followed, memory bounded however deep or wide it is.
@@ -15,7 +17,8 @@
  * has it no more. Not a copy of one moment: each file is what it was when it was read.
  */
 struct copy_tree {
-	struct pool_fs *p;
+	struct pool_fs *p; /* of the copy */
+	glfs_t *from; /* of the source: the same one's, but for whole volumes */
 	struct copy_data data;
 	/*
 	 * Names the directory .quartermaster-copy/LINKS in which each file of several names is under its source's id

@@ -47,8 +47,8 @@ struct worker_volume {
  */
 struct worker_ops {
 	/*
-	 * A directory below subvol/ or whole/, or a sparse file of that size below virtblock/ or rawblock/ (mode 0600), and its
-	 * info file. Exists already: fine, and grown to the size where that is larger. -EEXIST: it is a copy
+	 * A directory below subvol/, or a sparse file of that size below virtblock/ or rawblock/ (mode 0600), and its
+	 * info file. Of a whole volume, which is a Gluster volume of its own, that alone. Exists already: fine, and grown to the size where that is larger. -EEXIST: it is a copy
 	 * that is still in the making.
 	 */
 	int (*create)(struct workers *w, const struct worker_pool *pool,
@@ -67,7 +67,8 @@ struct worker_ops {
 		    const struct worker_volume *v, json_t **ret, struct error *err);
 
 	/*
-	 * A new volume with the content of a snapshot (VOLUME_SNAPSHOT), or of a volume, of the same pool. 0: it is complete
+	 * A new volume with the content of a snapshot (VOLUME_SNAPSHOT), or of a volume, of the same pool. A whole volume and a
+	 * directory can each be made of the other; the Gluster volume of the former is there already. 0: it is complete
 	 * and on disk; 1: under way, ask again. Whoever asks keeps it going: what was interrupted goes on with the
 	 * next call. size: at least the source's. A copy that failed says why, once, and is tried again by
 	 * the call after that. -ENOENT: no such source; -EAGAIN: the source is itself still in the making; -EEXIST: the volume is there and not a copy of that;

@@ -119,6 +119,28 @@ static void test_today(void **state)
 	assert_string_equal(export.value, "gone:/store-1");
 }
 
+/* A whole volume is one of its own on the pool's hosts. */
+static void test_whole(void **state)
+{
+	struct map_entry own = { .key = (char *)"export", .value = (char *)"gone:/pvc-1" };
+	struct map_entry *two[] = { &driver, &own };
+	struct map m = { two, ARRAY_SIZE(two) };
+	struct placed p;
+
+	placed_context(dir, "v1.store-1.w.pvc-1", m, NULL, false, &p);
+	assert_string_equal(value(&p, "export"), "here:/pvc-1");
+	assert_string_equal(value(&p, "options"), "backup-volfile-servers=there");
+	assert_null(value(&p, "name"));
+	placed_done(&p);
+	/* another's volume, or the pool itself, is not what the handle says */
+	placed_context(dir, "v1.store-1.w.pvc-2", m, NULL, false, &p);
+	assert_string_equal(value(&p, "export"), "gone:/pvc-1");
+	placed_done(&p);
+	placed_context(dir, "v1.store-1.w.pvc-1", context, NULL, false, &p);
+	assert_string_equal(value(&p, "export"), "gone:/store-1");
+	placed_done(&p);
+}
+
 /* What is connected stays where it is, until that is of no use any more. */
 static void test_connected(void **state)
 {
@@ -168,7 +190,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lookup),	   cmocka_unit_test(test_ephemeral),
 		cmocka_unit_test(test_connection), cmocka_unit_test(test_today),
-		cmocka_unit_test(test_connected),  cmocka_unit_test(test_others),
+		cmocka_unit_test(test_whole),	   cmocka_unit_test(test_connected),
+		cmocka_unit_test(test_others),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
