@@ -42,7 +42,7 @@ static const json_t *named(const json_t *list, const char *name)
 /* The pool that holds a directory, and how many do. */
 static const struct model_volume *pool_of(struct check *c, const char *volume, int *ret_count)
 {
-	const struct model_volume *found = NULL;
+	const struct model_volume *found = NULL; /* volume: as the pool's dirs name it */
 
 	*ret_count = 0;
 	for (size_t i = 0; i < MODEL_VOLUMES; i++) {
@@ -61,6 +61,7 @@ static bool check_claim(struct check *c, const struct sim_claim *claim)
 	const json_t *o = named(c->claims, claim->name), *pv;
 	const char *volume = jstr(o, "spec", "volumeName");
 	const struct model_volume *v;
+	char key[200];
 	int count;
 
 	if (!o)
@@ -75,13 +76,17 @@ static bool check_claim(struct check *c, const struct sim_claim *claim)
 		return wrong(c, "claim %s names %s, which is not its volume", claim->name, volume);
 	if (!streq(jstr(pv, "status", "phase"), "Bound"))
 		return wrong(c, "volume %s is not Bound", volume);
-	v = pool_of(c, volume, &count);
+	snprintf(key, sizeof(key), "%s%s", claim->whole ? "w." : "", volume);
+	v = pool_of(c, key, &count);
 	if (count != 1)
 		return wrong(c, "volume %s has %d directories", volume, count);
 	if (!streq(object_label(pv, "quartermaster.storage/pool"), v->name))
 		return wrong(c, "volume %s is not in the pool that it names", volume);
-	if (json_integer_value(json_object_get(v->dirs, volume)) != claim->size)
+	if (json_integer_value(json_object_get(v->dirs, key)) != claim->size)
 		return wrong(c, "volume %s has not the size of its claim", volume);
+	if (claim->whole && (!model_volume_named(&c->s->model, volume) ||
+			     jint(named(c->pools, volume), "spec", "sizeBytes") != claim->size))
+		return wrong(c, "volume %s is not a Gluster volume of that size", volume);
 	if (json_array_size(jget(o, "metadata", "finalizers")) > 1)
 		return wrong(c, "claim %s still holds the provisioner's finalizer", claim->name);
 	return true;
@@ -212,11 +217,30 @@ static bool check_emptied(struct check *c)
 	return true;
 }
 
+static bool tree_in_volume(const struct scenario *s, const struct model_node *n, const char *root)
+{
+	cleanup_free char *path = xasprintf("%s/brick", root);
+
+	for (size_t i = 0; i < MODEL_VOLUMES; i++) {
+		const struct model_volume *v = &s->model.volumes[i];
+
+		for (size_t k = 0; *v->name && k < v->brick_count; k++)
+			if (v->bricks[k].node == n && streq(v->bricks[k].path, path))
+				return true;
+	}
+	return false;
+}
+
 static bool check_device(struct check *c, int i, int d)
 {
 	const struct model_node *m = &c->s->model.nodes[i];
 	const struct model_device *device = &m->devices[d];
+	const char *root;
+	json_t *marker;
 
+	json_object_foreach (device->trees, root, marker)
+		if (m->agent_wanted && !tree_in_volume(c->s, m, root))
+			return wrong(c, "%s of %s is left of a volume", root, m->name);
 	if (!device->size || in_volume(c->s, m, device))
 		return true;
 	if (!c->s->nodes[i].wanted && m->agent_wanted)
@@ -298,8 +322,11 @@ static json_t *sources(const struct scenario *s, const json_t *pool)
 
 	json_array_foreach (jget(pool, "spec", "bricks"), i, b) {
 		const char *device = jstr(b, "device");
-		cleanup_free char *source =
-			xasprintf("%s %s", jstr(b, "node"), device ? device : jstr(b, "directory"));
+		/* many lie beside one brick, each in a directory of its own */
+		cleanup_free char *source = xasprintf("%s %s", jstr(b, "node"),
+						      jstr(b, "parent") ? jstr(b, "path")
+						      : device		? device
+									: jstr(b, "directory"));
 		const json_t *known = json_object_get(before, source);
 
 		json_object_set_new(list, source,

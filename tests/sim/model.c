@@ -14,8 +14,10 @@ void machines_init(struct model *m, struct world *w)
 void machines_done(struct model *m)
 {
 	for (size_t i = 0; i < MODEL_NODES; i++) {
-		for (size_t k = 0; k < MODEL_DEVICES; k++)
+		for (size_t k = 0; k < MODEL_DEVICES; k++) {
 			json_decref(m->nodes[i].devices[k].marker);
+			json_decref(m->nodes[i].devices[k].trees);
+		}
 		json_decref(m->nodes[i].records);
 	}
 	for (size_t i = 0; i < MODEL_VOLUMES; i++) {
@@ -93,6 +95,13 @@ struct model_device *model_device_of_path(struct model_node *n, const char *bric
 			return &n->devices[i];
 	}
 	return NULL;
+}
+
+json_t *model_marker(struct model_node *n, const char *root)
+{
+	struct model_device *d = model_device_of_path(n, root);
+
+	return !d ? NULL : streq(root, d->mounted) ? d->marker : json_object_get(d->trees, root);
 }
 
 static void tell_agent(struct model_node *n)

@@ -13,7 +13,7 @@
  */
 #define MODEL_NODES 6
 #define MODEL_DEVICES 4
-#define MODEL_VOLUMES 24
+#define MODEL_VOLUMES 40 /* whole volumes of claims among them */
 #define MODEL_BRICKS 8
 
 struct model_device {
@@ -23,6 +23,7 @@ struct model_device {
 	char uuid[UUID_TEXT_MAX];
 	char mounted[300];       /* where, "" for nowhere */
 	json_t *marker;          /* of the file system on it */
+	json_t *trees;           /* directories of bricks that lie beside: path to marker; NULL: none */
 };
 
 struct model_node {
@@ -83,6 +84,8 @@ struct model_node *model_node_at(struct model *m, const char *address);
 struct model_device *model_device_add(struct model_node *n, const char *name, int64_t size);
 struct model_device *model_device_named(struct model_node *n, const char *name);
 struct model_device *model_device_of_path(struct model_node *n, const char *brick_path);
+/* The marker at the root of a brick, on a device that is mounted; NULL: there is none. */
+json_t *model_marker(struct model_node *n, const char *root);
 /* Power off: agent, glusterd, bricks and mounts are gone; the disks keep what they have. */
 void model_node_down(struct model_node *n);
 void model_node_up(struct model_node *n);

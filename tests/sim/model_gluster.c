@@ -63,9 +63,9 @@ bool model_volume_serves(const struct model_volume *v)
 /* glusterd starts a brick only where the brick's own directory is. */
 static bool can_start(const struct model_brick *b)
 {
-	struct model_device *d = model_device_of_path(b->node, b->path);
+	cleanup_free char *root = xstrndup(b->path, (size_t)(strrchr(b->path, '/') - b->path));
 
-	return b->node->up && b->node->glusterd && d && d->marker;
+	return b->node->up && b->node->glusterd && model_marker(b->node, root);
 }
 
 void model_volume_start_bricks(struct model_volume *v, struct model_node *only)
@@ -486,6 +486,16 @@ static int step_replace(struct model_node *n, struct model_volume *v, const stru
 	return 0;
 }
 
+/* A whole volume is its claim's data. */
+static void check_unused(struct model_node *n, const char *name)
+{
+	cleanup_json json_t *pv = NULL;
+
+	if (kube_get(n->model->world->late, &KIND_PV, NULL, name, &pv, NULL) == 0 &&
+	    !object_deleting(pv) && streq(jstr(pv, "status", "phase"), "Bound"))
+		sim_fail(sim_of(n->model), "volume %s is deleted while a claim has it", name);
+}
+
 static int step_delete(struct model_node *n, struct model_volume *v, struct error *err)
 {
 	if (v->state == VOLUME_STARTED)
@@ -493,6 +503,7 @@ static int step_delete(struct model_node *n, struct model_volume *v, struct erro
 	if (json_object_size(v->dirs) > 0)
 		sim_fail(sim_of(n->model), "volume %s is deleted with %d volumes in it", v->name,
 			 (int)json_object_size(v->dirs));
+	check_unused(n, v->name);
 	json_decref(v->options);
 	json_decref(v->dirs);
 	json_decref(v->copies);

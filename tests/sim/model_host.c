@@ -110,7 +110,8 @@ static void destroy(struct node_host *h, struct model_device *d, const char *how
 		sim_fail(sim_of(h), "%s %s is %s while it is a brick of %s", n->name, d->name, how,
 			 v->name);
 	json_decref(d->marker);
-	d->marker = NULL;
+	json_decref(d->trees);
+	d->marker = d->trees = NULL;
 }
 
 static int format(struct node_host *h, const char *device, const char *uuid, const char *label,
@@ -207,13 +208,13 @@ static int wipe(struct node_host *h, const char *device, const char *uuid, struc
 
 static int marker_read(struct node_host *h, const char *root, json_t **ret, struct error *err)
 {
-	struct model_device *d = model_device_of_path(of(h)->node, root);
+	const json_t *marker = model_marker(of(h)->node, root);
 
 	if (of(h)->proc->dead)
 		return error_set(err, ECANCELED, "the process is dead");
-	if (!d || !d->marker)
+	if (!marker)
 		return error_set(err, ENOENT, "%s has no marker", root);
-	*ret = json_deep_copy(d->marker);
+	*ret = json_deep_copy(marker);
 	return 0;
 }
 
@@ -230,6 +231,12 @@ static int marker_write(struct node_host *h, const char *root, const json_t *mar
 		sim_fail(sim_of(h), "a marker is written to %s, where nothing is mounted", root);
 		return -EIO;
 	}
+	if (!streq(root, d->mounted)) {
+		if (!d->trees)
+			d->trees = json_object();
+		json_object_set_new(d->trees, root, json_deep_copy(marker));
+		return end(h, fault, 0, err);
+	}
 	json_decref(d->marker);
 	d->marker = json_deep_copy(marker);
 	return end(h, fault, 0, err);
@@ -237,7 +244,25 @@ static int marker_write(struct node_host *h, const char *root, const json_t *mar
 
 static int tree_remove(struct node_host *h, const char *root, const char *id, struct error *err)
 {
-	return error_set(err, EOPNOTSUPP, "this model has no directories");
+	struct model_node *n = of(h)->node;
+	struct model_device *d = model_device_of_path(n, root);
+	cleanup_free char *path = xasprintf("%s/brick", root);
+	enum fault fault;
+	int rc = begin(h, true, "remove a tree", &fault, err);
+
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; i < MODEL_VOLUMES; i++) {
+		const struct model_volume *v = &n->model->volumes[i];
+
+		for (size_t k = 0; *v->name && k < v->brick_count; k++)
+			if (v->bricks[k].node == n && streq(v->bricks[k].path, path))
+				sim_fail(sim_of(h), "%s %s is removed while it is a brick of %s",
+					 n->name, root, v->name);
+	}
+	if (d)
+		json_object_del(d->trees, root);
+	return end(h, fault, 0, err);
 }
 
 static int record_get(struct node_host *h, const char *name, json_t **ret, struct error *err)

@@ -42,8 +42,8 @@ static void lease_task(void *arg)
 		if (l->proc->dead)
 			break;
 		if (held != l->told)
-			sim_trace(s, "%-12s %s %s (epoch %d)", l->proc->name,
-				  held ? "holds" : "loses", l->name, (int)l->election.epoch);
+			sim_trace(s, "%-12s %s %s (epoch %lld)", l->proc->name,
+				  held ? "holds" : "loses", l->name, (long long)l->election.epoch);
 		if (held && !l->told && l->gained)
 			l->gained(l);
 		l->told = held;

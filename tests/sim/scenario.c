@@ -9,6 +9,7 @@
 #define GIB (1LL << 30)
 #define SETTLE_MS                                                                                  \
 	(45 * 60 * 1000) /* a lost brick is given up after five minutes; back-off goes to one */
+#define WHOLE_CLASS "whole"
 #define CALM_MS 65000 /* the latest that a late write happens */
 
 static struct sim *sim_of(struct scenario *s)
@@ -67,16 +68,31 @@ static void delete_node(struct scenario *s, struct sim_node *n)
 
 static void create_claim(struct scenario *s, struct sim_claim *c)
 {
-	cleanup_json json_t *o = json_pack(
-		"{ss ss s{ss ss} s{ss s[s] s{s{so}}}}", "apiVersion", "v1", "kind",
-		"PersistentVolumeClaim", "metadata", "name", c->name, "namespace", SIM_NS, "spec",
-		"storageClassName", SIM_DEPLOYMENT, "accessModes", "ReadWriteMany", "resources",
-		"requests", "storage", json_sprintf("%lldGi", (long long)(c->size / GIB)));
+	cleanup_json json_t *o =
+		json_pack("{ss ss s{ss ss} s{ss s[s] s{s{so}}}}", "apiVersion", "v1", "kind",
+			  "PersistentVolumeClaim", "metadata", "name", c->name, "namespace", SIM_NS,
+			  "spec", "storageClassName", c->whole ? WHOLE_CLASS : SIM_DEPLOYMENT,
+			  "accessModes", "ReadWriteMany", "resources", "requests", "storage",
+			  json_sprintf("%lldGi", (long long)(c->size / GIB)));
 	struct error err = ERROR_INIT;
 	int rc = kube_create(s->world.late, &KIND_PVC, o, NULL, &err);
 
 	sim_trace(sim_of(s), "a person claims %s: %s", c->name, rc < 0 ? err.message : "done");
 	c->wanted = rc == 0; /* the one before of that name may still be going */
+}
+
+/* Beside the one that the operator makes. */
+static void create_class(struct scenario *s)
+{
+	cleanup_json json_t *o =
+		json_pack("{ss ss s{ss} ss s{ss ss ss} ss}", "apiVersion", "storage.k8s.io/v1",
+			  "kind", "StorageClass", "metadata", "name", WHOLE_CLASS, "provisioner",
+			  "csi.quartermaster.storage", "parameters", "deployment", SIM_DEPLOYMENT,
+			  "namespace", SIM_NS, "kind", "whole", "reclaimPolicy", "Delete");
+	struct error err = ERROR_INIT;
+
+	if (kube_create(s->world.late, &KIND_STORAGECLASS, o, NULL, &err) < 0)
+		sim_fail(sim_of(s), "the class is refused: %s", err.message);
 }
 
 static void delete_claim(struct scenario *s, struct sim_claim *c)
@@ -128,6 +144,7 @@ static void any_claim(struct scenario *s, bool create)
 
 	if (create && !c->wanted) {
 		c->size = GIB * (1 + sim_below(sim_of(s), 4));
+		c->whole = sim_chance(sim_of(s), 1500);
 		create_claim(s, c);
 		if (sim_chance(sim_of(s), 3000))
 			sim_after(sim_of(s), sim_below(sim_of(s), 1500), changed_mind, c);
@@ -442,6 +459,7 @@ static void finish(struct scenario *s)
 void scenario_run(struct scenario *s, uint64_t seed, enum mutant mutant, FILE *trace)
 {
 	setup(s, seed, mutant, trace);
+	create_class(s);
 	scenario_watch_pools(s);
 	trouble_phase(s);
 	if (!*sim_of(s)->failure)

@@ -13,6 +13,7 @@ struct sim_claim {
 	struct scenario *scenario;
 	char name[32];
 	bool wanted;
+	bool whole;                       /* a Gluster volume of its own, by the class of that name */
 	int64_t size;
 };
 
