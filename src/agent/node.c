@@ -305,6 +305,7 @@ static bool release_bricks(struct looking *l)
 		struct error err = ERROR_INIT;
 		int rc = brick_release(h, ids.items[i], &err);
 
+		l->away |= rc > 0;
 		if (rc < 0) {
 			log_warn("brick %s cannot be released yet: %s", ids.items[i],
 				 error_text(&err, rc));
@@ -355,6 +356,9 @@ static int full_look(struct looking *l, json_t **ret)
 	}
 	bricks = report_bricks(l, devices, true);
 	json_object_set_new(report, "bricks", bricks);
+	/* what lies on a file system that was only mounted now */
+	if (l->away)
+		l->unreleased |= !release_bricks(l);
 	*ret = TAKE_PTR(report);
 	return 0;
 }

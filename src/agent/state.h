@@ -82,6 +82,7 @@ struct looking {
 	const json_t *plan; /* NULL: no valid orders */
 	bool maintenance;
 	bool unready; /* a brick that lies beside another is not there yet */
+	bool away; /* one that is to go is on a disk that was not there */
 	bool unreleased; /* a brick that is to go could not be let go yet */
 	bool sees_cluster; /* what a leader has to know is in the cache */
 };

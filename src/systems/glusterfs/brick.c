@@ -215,20 +215,27 @@ static bool prepare_device(struct node_host *h, const struct brick_order *o, boo
 }
 
 /* What it lies beside says that this is the right place: an empty mount point does not. */
+static int find_parent(struct node_host *h, const char *directory, const char *parent,
+		       struct error *err)
+{
+	cleanup_json json_t *marker = NULL;
+	int rc = h->ops->marker_read(h, directory, &marker, err);
+
+	return rc < 0 ? rc : streq(jstr(marker, "id"), parent) ? 0 : -ENOENT;
+}
+
 static bool prepare_beside(struct node_host *h, const struct brick_order *o,
 			   struct brick_result *ret)
 {
-	cleanup_json json_t *marker = NULL;
 	struct error err = ERROR_INIT;
-	int rc = h->ops->marker_read(h, o->directory, &marker, &err);
+	int rc = find_parent(h, o->directory, o->parent, &err);
 
 	snprintf(ret->device, sizeof(ret->device), "%s", o->directory);
-	if (rc == 0 && streq(jstr(marker, "id"), o->parent) &&
-	    streq(jstr(marker, "node"), o->node_uid))
+	if (rc == 0)
 		return true;
 	fail(ret, "Failed", "ParentMissing",
-	     "%s does not hold brick %s, beside which brick %s lies%s%s", o->directory, o->parent,
-	     o->id, rc < 0 ? ": " : "", rc < 0 ? error_text(&err, rc) : "");
+	     "%s does not hold brick %s, beside which brick %s lies: %s", o->directory, o->parent,
+	     o->id, err.message[0] ? err.message : "it holds another");
 	return false;
 }
 
@@ -300,6 +307,19 @@ static int release_device(struct node_host *h, const char *name, json_t *record,
 	return rc < 0 ? rc : h->ops->wipe(h, device, uuid, err);
 }
 
+/* Where its file system is not mounted, nothing is there to be removed, and yet it is not gone. */
+static int release_beside(struct node_host *h, const json_t *record, const char *root,
+			  struct error *err)
+{
+	const char *parent = jstr(record, "parent");
+	cleanup_json json_t *beside = NULL;
+
+	if (find_parent(h, jstr(record, "directory"), parent, NULL) == 0)
+		return h->ops->tree_remove(h, root, jstr(record, "id"), err);
+	/* it went with what it lay on, where that has been freed */
+	return record_get(h, parent, &beside, NULL) == -ENOENT ? 0 : 1;
+}
+
 /* Whoever ordered it may have been mistaken: only what glusterd here does not count among a volume's bricks is destroyed. */
 static int not_in_volume(struct node_host *h, const json_t *record, struct error *err)
 {
@@ -360,8 +380,9 @@ int brick_release(struct node_host *h, const char *id, struct error *err)
 		if (rc < 0)
 			return rc;
 	}
-	rc = jstr(record, "directory") ? h->ops->tree_remove(h, root, id, err)
-				       : release_device(h, name, record, root, err);
+	rc = jstr(record, "parent")	 ? release_beside(h, record, root, err)
+	     : jstr(record, "directory") ? h->ops->tree_remove(h, root, id, err)
+					 : release_device(h, name, record, root, err);
 	if (rc > 0 && !jbool(record, "away")) {
 		int put;
 
