@@ -76,6 +76,18 @@ bool agent_leads(struct agent *a, const json_t *node)
 	return cluster && a->leads && a->leads(a, agent_deployment(node), cluster, &epoch);
 }
 
+bool agent_leaves(const json_t *plan)
+{
+	const char *self = jstr(plan, "address");
+	const json_t *v;
+	size_t i;
+
+	json_array_foreach (jget(plan, "detach"), i, v)
+		if (self && streq(json_string_value(v), self))
+			return true;
+	return false;
+}
+
 int agent_patch_status(struct reconcile *r, const struct kind *kind, const char *ns,
 		       const char *name, json_t *status)
 {
@@ -299,6 +311,7 @@ static bool release_bricks(struct looking *l)
 	json_array_foreach (jget(l->plan, "release"), i, v)
 		if (json_string_value(v))
 			strv_add(&ids, json_string_value(v));
+	peers_forget_unreported(l, &ids);
 	/* begun in an earlier life, whatever the plan says now */
 	brick_list_released(h, &ids);
 	for (i = 0; i < ids.count; i++) {
@@ -447,6 +460,9 @@ static int lead_peers(struct looking *l)
 	}
 	rc = s->peers_done ? 0 : peers_converge(l, &l->r->error);
 	s->peers_done = rc == 0;
+	/* one that is to go lets others go, should it be the last; the volumes are not its business any more */
+	if (agent_leaves(l->plan) && l->agent->yield)
+		l->agent->yield(l->agent);
 	return rc;
 }
 

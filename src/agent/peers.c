@@ -2,8 +2,10 @@
 #include "agent/state.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "systems/glusterfs/brick.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 /* What is wrong with a peer that cannot be helped from here; NULL: nothing. */
 static int peer_trouble(const struct gluster_peer *p, struct error *err)
@@ -149,4 +151,66 @@ int peers_converge(struct looking *l, struct error *err)
 	if (err)
 		*err = first;
 	return -first.code;
+}
+
+/* ---- a node that leaves -------------------------------------------------------------------- */
+/* Nobody of the cluster is in this node's trusted pool: what that does is not seen by whoever leads. */
+static bool is_apart(struct looking *l)
+{
+	struct node_host *h = l->agent->host;
+	struct gluster_peers peers cleanup_with(gluster_peers_done) = { 0 };
+	const json_t *v;
+	size_t i;
+
+	if (!agent_leaves(l->plan) || h->ops->peers(h, &peers, NULL) < 0)
+		return false;
+	json_array_foreach (jget(l->plan, "peers"), i, v)
+		if (gluster_peer_find(&peers, json_string_value(v)))
+			return false;
+	return true;
+}
+
+static bool is_unreported(struct looking *l, const json_t *record)
+{
+	struct node_host *h = l->agent->host;
+	struct gluster_volume v cleanup_with(gluster_volume_done) = { 0 };
+	const char *pool = jstr(record, "pool");
+	cleanup_json json_t *o = NULL;
+
+	if (h->ops->volume_get(h, pool, VOLUME_LOOK_DEFINITION, &v, NULL) < 0)
+		return false;
+	o = reader_get(l->r->cache, &KIND_STORAGEPOOL, l->agent->ns, pool);
+	return v.state == VOLUME_CREATED && !streq(v.id, jstr(o, "status", "volumeId"));
+}
+
+/*
+ * A volume whose maker lost power before it had reported it: the operator never heard of it, and gave its
+ * pool to other nodes, which make it anew. It was never started, since that comes after the report, so
+ * nothing is in it; but here it holds its brick, and nobody else would remove it.
+ */
+void peers_forget_unreported(struct looking *l, const struct strv *released)
+{
+	struct node_host *h = l->agent->host;
+	cleanup_json json_t *records = NULL;
+	const json_t *r;
+	size_t i;
+
+	if (!released->count || !is_apart(l))
+		return;
+	records = brick_records(h);
+	json_array_foreach (records, i, r) {
+		struct volume_step step = { .kind = STEP_DELETE };
+		struct error err = ERROR_INIT;
+		int rc;
+
+		if (!jstr(r, "pool") || !strv_contains(released, jstr(r, "id")) ||
+		    !is_unreported(l, r))
+			continue;
+		log_warn("volume %s was never reported nor started, and its node leaves: deleted",
+			 jstr(r, "pool"));
+		snprintf(step.volume, sizeof(step.volume), "%s", jstr(r, "pool"));
+		rc = h->ops->volume_apply(h, &step, &err);
+		if (rc < 0)
+			log_warn("volume %s: %s", step.volume, error_text(&err, rc));
+	}
 }

@@ -448,7 +448,8 @@ static int pool_reconcile(struct reconcile *r, const char *key)
 
 	key_split(key, ns, name);
 	pool = reader_get(r->cache, &KIND_STORAGEPOOL, ns, name);
-	if (!node || !pool || !streq(ns, a->ns) ||
+	/* one that is to go may have a volume of that name which nobody else knows: it has no say */
+	if (!node || !pool || !streq(ns, a->ns) || agent_leaves(jget(node, "status", "plan")) ||
 	    !streq(jstr(pool, "spec", "cluster"), jstr(node, "status", "plan", "cluster")) ||
 	    !agent_leads(a, node)) {
 		json_object_del(a->state->pools, name);

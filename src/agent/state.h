@@ -53,6 +53,8 @@ json_t *agent_node(struct reconcile *r);
 /* The deployment and cluster whose lease decides who leads. */
 const char *agent_deployment(const json_t *node);
 bool agent_leads(struct agent *a, const json_t *node);
+/* Whether the node is to leave the trusted pool: it has no part in the cluster's volumes any more. */
+bool agent_leaves(const json_t *plan);
 /* How long the glusterd that runs here has been seen. */
 int64_t agent_glusterd_age_ms(struct agent *a, const struct clock *clock);
 #define GLUSTERD_SETTLE_MS                                                                         \
@@ -96,3 +98,5 @@ bool report_same(const json_t *a, const json_t *b, bool *ret_numbers_differ);
 
 /* peers.c: the trusted pool follows plan.peers and plan.detach. */
 int peers_converge(struct looking *l, struct error *err);
+/* On a node that leaves: removes a volume that nobody knows of, if these bricks (ids) are in it. */
+void peers_forget_unreported(struct looking *l, const struct strv *released);

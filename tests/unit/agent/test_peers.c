@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who takes whom into the trusted pool. */
+/* Who takes whom into the trusted pool, and what goes with a node that leaves it. */
 #include "agent/state.h"
 #include "base/mem.h"
 
@@ -19,8 +19,9 @@ struct cluster {
 	json_t *pools, *plan;
 	int peers; /* 10.0.0.2 and so on */
 	bool knows; /* the volumes */
+	enum gluster_volume_state state; /* of them */
 	const char *elsewhere; /* a node of another trusted pool */
-	int probed, detached, yielded;
+	int probed, detached, yielded, deleted;
 };
 
 static int get_peers(struct node_host *h, struct gluster_peers *ret, struct error *err)
@@ -55,7 +56,35 @@ static int peer_detach(struct node_host *h, const char *address, struct error *e
 static int volume_get(struct node_host *h, const char *name, enum volume_look look,
 		      struct gluster_volume *ret, struct error *err)
 {
-	return ((struct cluster *)h)->knows ? 0 : -ENOENT;
+	const struct cluster *c = (struct cluster *)h;
+
+	if (!c->knows)
+		return -ENOENT;
+	*ret = (struct gluster_volume){ .name = xstrdup(name),
+					.id = xstrdup("v"),
+					.state = c->state };
+	return 0;
+}
+
+static int volume_apply(struct node_host *h, const struct volume_step *step, struct error *err)
+{
+	assert_int_equal(step->kind, STEP_DELETE);
+	assert_string_equal(step->volume, "p-1");
+	((struct cluster *)h)->deleted++;
+	return 0;
+}
+
+static int record_list(struct node_host *h, const char *prefix, struct strv *ret, struct error *err)
+{
+	strv_add(ret, "b-1");
+	return 0;
+}
+
+static int record_get(struct node_host *h, const char *name, json_t **ret, struct error *err)
+{
+	*ret = json_pack("{s:s, s:s, s:s}", "id", "b-1", "path", "/bricks/b-1/brick", "pool",
+			 "p-1");
+	return 0;
 }
 
 static const struct node_host_ops host_ops = {
@@ -63,6 +92,9 @@ static const struct node_host_ops host_ops = {
 	.peer_probe = peer_probe,
 	.peer_detach = peer_detach,
 	.volume_get = volume_get,
+	.volume_apply = volume_apply,
+	.record_list = record_list,
+	.record_get = record_get,
 };
 
 static int each(struct reader *r, const struct kind *kind, const char *ns,
@@ -79,7 +111,14 @@ static int each(struct reader *r, const struct kind *kind, const char *ns,
 	return rc;
 }
 
-static const struct reader_ops reader_ops = { .each = each };
+static json_t *get(struct reader *r, const struct kind *kind, const char *ns, const char *name)
+{
+	const struct cluster *c = (struct cluster *)((char *)r - offsetof(struct cluster, reader));
+
+	return json_incref(json_array_get(c->pools, 0));
+}
+
+static const struct reader_ops reader_ops = { .each = each, .get = get };
 
 static void yield(struct agent *a)
 {
@@ -105,6 +144,12 @@ static void cluster_init(struct cluster *c, int nodes, int peers, const char *po
 			    addresses);
 }
 
+static void cluster_done(struct cluster *c)
+{
+	json_decref(c->pools);
+	json_decref(c->plan);
+}
+
 static int converge(struct cluster *c)
 {
 	struct looking l = { .r = &c->r, .agent = &c->agent, .plan = c->plan };
@@ -112,8 +157,7 @@ static int converge(struct cluster *c)
 	int rc = peers_converge(&l, &err);
 
 	assert_int_equal(rc, -err.code);
-	json_decref(c->pools);
-	json_decref(c->plan);
+	cluster_done(c);
 	return rc;
 }
 
@@ -203,6 +247,44 @@ static void one_of_two_falls_apart(void **state)
 	}
 }
 
+/* The first node, which has a volume, is to release b-1; detach: it leaves the cluster of 10.0.0.2 … 5. */
+static int forget(bool detach, int peers, const char *pools, enum gluster_volume_state state,
+		  const char *released)
+{
+	struct strv ids cleanup_with(strv_done) = { 0 };
+	struct cluster c;
+	struct looking l = { .r = &c.r, .agent = &c.agent };
+
+	cluster_init(&c, 5, peers, pools);
+	c.knows = true;
+	c.state = state;
+	l.plan = c.plan;
+	if (detach) {
+		json_array_remove(jget(c.plan, "peers"), 0);
+		json_object_set_new(c.plan, "detach", json_pack("[s]", "10.0.0.1"));
+	}
+	assert_int_equal(agent_leaves(c.plan), detach);
+	strv_add(&ids, released);
+	peers_forget_unreported(&l, &ids);
+	cluster_done(&c);
+	return c.deleted;
+}
+
+/* Its maker lost power before it could tell anybody, and the pool went to other nodes. */
+static void volume_that_nobody_knows_goes(void **state)
+{
+	assert_int_equal(forget(true, 0, "[" PLANNED "]", VOLUME_CREATED, "b-1"), 1);
+	assert_int_equal(forget(true, 0, "[]", VOLUME_CREATED, "b-1"), 1);
+	/* not where it is somebody's: reported, started, or seen by a member of the cluster */
+	assert_int_equal(forget(true, 0, "[" MADE "]", VOLUME_CREATED, "b-1"), 0);
+	assert_int_equal(forget(true, 0, "[" PLANNED "]", VOLUME_STARTED, "b-1"), 0);
+	assert_int_equal(forget(true, 0, "[" PLANNED "]", VOLUME_STOPPED, "b-1"), 0);
+	assert_int_equal(forget(true, 1, "[" PLANNED "]", VOLUME_CREATED, "b-1"), 0);
+	/* nor where the node stays, or its brick does */
+	assert_int_equal(forget(false, 0, "[" PLANNED "]", VOLUME_CREATED, "b-1"), 0);
+	assert_int_equal(forget(true, 0, "[" PLANNED "]", VOLUME_CREATED, "b-2"), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -210,6 +292,7 @@ int main(void)
 		cmocka_unit_test(who_has_the_volume_takes_the_others_in),
 		cmocka_unit_test(the_first_takes_the_others_in),
 		cmocka_unit_test(one_of_two_falls_apart),
+		cmocka_unit_test(volume_that_nobody_knows_goes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
