@@ -30,41 +30,75 @@ static int knows_volume(const json_t *pool, void *userdata)
 		       : 1;
 }
 
+static int is_made(const json_t *pool, void *userdata)
+{
+	const struct looking *l = userdata;
+	const char *id = jstr(pool, "status", "volumeId");
+
+	return id && *id && streq(jstr(pool, "spec", "cluster"), jstr(l->plan, "cluster")) &&
+	       !volume_is_to_go(pool);
+}
+
+static int each_pool(struct looking *l, int (*fn)(const json_t *pool, void *userdata))
+{
+	return reader_each(l->r->cache, &KIND_STORAGEPOOL, l->agent->ns, fn, l);
+}
+
+static bool is_half(const struct looking *l, const struct gluster_peers *peers)
+{
+	return 2 * (peers->count + 1) <= json_array_size(jget(l->plan, "peers"));
+}
+
 /*
  * Two leaders, one of them too slow to notice, can make two trusted pools, which gluster cannot
- * join. The one that is not the larger half and has no volume falls apart, so that the other can
- * take its members in. Either way somebody else has to go on from here.
+ * join. The one that has no volume falls apart if it is not the larger half, or if there are volumes
+ * elsewhere, so that the other can take its members in. Either way somebody else has to go on from here.
  */
-static int other_pool(struct looking *l, const struct gluster_peers *peers, const char *address,
-		      struct error *err)
+static int leave_to_other(struct looking *l, const struct gluster_peers *peers)
 {
 	struct node_host *h = l->agent->host;
-	size_t all = json_array_size(jget(l->plan, "peers"));
 
-	if (2 * (peers->count + 1) <= all &&
-	    reader_each(l->r->cache, &KIND_STORAGEPOOL, l->agent->ns, knows_volume, l) == 0) {
+	if ((is_half(l, peers) || each_pool(l, is_made)) && each_pool(l, knows_volume) == 0) {
 		for (size_t i = 0; i < peers->count; i++) {
-			log_warn("node %s leaves this trusted pool for the larger one",
+			log_warn("node %s leaves this trusted pool for the other one",
 				 peers->items[i].address);
 			h->ops->peer_detach(h, peers->items[i].address, NULL);
 		}
 	}
 	if (l->agent->yield)
 		l->agent->yield(l->agent);
-	return error_set(
-		err, EXDEV,
-		"Node %s belongs to another trusted pool; leaving the lead to one of its members",
-		address);
+	return -EXDEV;
+}
+
+/*
+ * Whoever has none of the volumes that were made takes nobody in: two that do so in turn would keep each
+ * other for ever from being taken into the trusted pool that has them.
+ */
+static bool is_to_be_taken_in(struct looking *l, const struct gluster_peers *peers)
+{
+	return is_half(l, peers) && each_pool(l, is_made) && each_pool(l, knows_volume) == 0;
 }
 
 static int probe(struct looking *l, const struct gluster_peers *peers, const char *address,
 		 struct error *err)
 {
 	struct node_host *h = l->agent->host;
-	int rc = h->ops->peer_probe(h, address, err);
+	int rc;
 
-	if (rc == -EXDEV)
-		return other_pool(l, peers, address, err);
+	if (is_to_be_taken_in(l, peers)) {
+		error_set(err, EXDEV,
+			  "This trusted pool has none of the cluster's volumes, so another one "
+			  "has; leaving the lead to one of its members, which takes this node in");
+		return leave_to_other(l, peers);
+	}
+	rc = h->ops->peer_probe(h, address, err);
+	if (rc == -EXDEV) {
+		error_set(err, EXDEV,
+			  "Node %s belongs to another trusted pool; leaving the lead to one of its "
+			  "members",
+			  address);
+		return leave_to_other(l, peers);
+	}
 	if (rc == -EHOSTUNREACH)
 		return error_set(err, EHOSTUNREACH,
 				 "Node %s does not answer on port 24007: is its agent running, and "

@@ -289,52 +289,54 @@ bool scenario_settled(struct scenario *s, char *problem, size_t size)
 
 /* ---- at any moment ----------------------------------------------------------------------------------------- */
 
-static json_t *sources(const json_t *pool)
+/* What a pool names, given what it named before: what came by a write that was late stays so. */
+static json_t *sources(const struct scenario *s, const json_t *pool)
 {
-	json_t *list = json_array();
+	const json_t *before = json_object_get(s->pool_sources, object_name(pool)), *b;
+	json_t *list = json_object();
 	size_t i;
-	const json_t *b;
 
 	json_array_foreach (jget(pool, "spec", "bricks"), i, b) {
 		const char *device = jstr(b, "device");
+		cleanup_free char *source =
+			xasprintf("%s %s", jstr(b, "node"), device ? device : jstr(b, "directory"));
+		const json_t *known = json_object_get(before, source);
 
-		json_array_append_new(list, json_sprintf("%s %s", jstr(b, "node"),
-							 device ? device : jstr(b, "directory")));
+		json_object_set_new(list, source,
+				    json_pack("{s:b, s:b}", "late",
+					      known ? jbool(known, "late") : s->world.happens_late,
+					      "prepared", jbool(b, "prepared")));
 	}
 	return list;
 }
 
-static bool contains(const json_t *list, const json_t *text)
-{
-	size_t i;
-	const json_t *item;
-
-	json_array_foreach (list, i, item) {
-		if (json_equal(item, text))
-			return true;
-	}
-	return false;
-}
-
-/* No device is ever given to two pools; called at each write of a pool. */
+/*
+ * No device is ever given to two pools; called at each write of a pool. The API can carry out a write long after
+ * its sender has given it up and planned anew, and to create has no condition: so one of the two may name the device
+ * for a while, but it does not get it.
+ */
 static void pool_event(const struct kube_event *event, void *userdata)
 {
 	struct scenario *s = userdata;
-	const char *name = object_name(event->object), *other;
-	json_t *mine, *theirs, *source;
-	size_t i;
+	const char *name = object_name(event->object), *other, *source;
+	json_t *mine, *theirs, *named;
 
 	if (event->type == KUBE_DELETED)
 		json_object_del(s->pool_sources, name);
 	if (event->type != KUBE_ADDED && event->type != KUBE_MODIFIED)
 		return;
-	mine = sources(event->object);
+	mine = sources(s, event->object);
 	json_object_set_new(s->pool_sources, name, mine);
 	json_object_foreach (s->pool_sources, other, theirs) {
-		json_array_foreach (mine, i, source) {
-			if (!streq(other, name) && contains(theirs, source))
-				sim_fail(&s->world.sim, "%s is given to both %s and %s",
-					 json_string_value(source), name, other);
+		json_object_foreach (mine, source, named) {
+			const json_t *rival =
+				streq(other, name) ? NULL : json_object_get(theirs, source);
+
+			if (!rival || ((jbool(named, "late") || jbool(rival, "late")) &&
+				       !(jbool(named, "prepared") && jbool(rival, "prepared"))))
+				continue;
+			sim_fail(&s->world.sim, "%s is given to both %s and %s", source, name,
+				 other);
 		}
 	}
 }

@@ -157,9 +157,13 @@ static int perform(const struct call *c, json_t **ret, struct error *err)
 static void perform_late(void *arg)
 {
 	struct call *c = arg;
+	struct world *w = c->proc->world;
 	cleanup_json json_t *result = NULL;
-	int rc = perform(c, &result, NULL);
+	int rc;
 
+	w->happens_late = true;
+	rc = perform(c, &result, NULL);
+	w->happens_late = false;
 	sim_trace(c->proc->sim, "%-12s %s %s happens now: %d", c->proc->name, c->kind->kind,
 		  c->name ? c->name : "", rc);
 	call_done(c);

@@ -75,6 +75,7 @@ struct world {
 	struct sim sim;
 	struct store *store;
 	struct kube *late; /* a client for what happens when its sender may be dead */
+	bool happens_late; /* a write is being carried out whose sender has given it up */
 	struct prng ids;
 	struct fault_rates rates;
 	enum mutant mutant;

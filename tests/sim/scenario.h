@@ -36,7 +36,7 @@ struct scenario {
 	int node_count;
 	struct sim_claim claims[SIM_CLAIMS];
 	struct store_watch *pool_watch;
-	json_t *pool_sources;             /* pool to its bricks' "node device" */
+	json_t *pool_sources;             /* pool to its bricks' "node device", with {late, prepared} */
 	int64_t settled_ms;               /* how long it took after the faults ended */
 };
 

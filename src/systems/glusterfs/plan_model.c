@@ -305,12 +305,23 @@ struct plan_pool *model_add_pool(struct plan_model *m, const char *cluster)
 	return p;
 }
 
+/* How much a pool has of a brick already: it is in its volume, it may be, or it is only named. */
+enum hold { HOLD_VOLUME, HOLD_PREPARED, HOLD_NAMED, HOLD_COUNT };
+
+static enum hold pool_hold(const struct plan_pool *p, const json_t *b)
+{
+	if (pool_brick(jget(p->object, "status", "bricks"), jstr(b, "id")))
+		return HOLD_VOLUME;
+	return jbool(b, "prepared") ? HOLD_PREPARED : HOLD_NAMED;
+}
+
 /*
  * Gives each brick of the pool's spec to its source. A brick is known by node and device, not by
  * its id alone: a node that was deleted and declared again has another uid, yet the same disks.
- * Of two pools that name one device (two operators at once) the older keeps it.
+ * Of two pools that name one device (two operators at once, or a write that the API carried out after it was
+ * given up and planned anew) the one that has more of it keeps it, else the older.
  */
-static void pool_take_sources(struct plan_model *m, struct plan_pool *p)
+static void pool_take_sources(struct plan_model *m, struct plan_pool *p, enum hold hold)
 {
 	size_t i;
 	json_t *b;
@@ -318,6 +329,8 @@ static void pool_take_sources(struct plan_model *m, struct plan_pool *p)
 		return;
 	json_array_foreach (jget(p->spec, "bricks"), i, b) {
 		const char *device = jstr(b, "device"), *dir = jstr(b, "directory");
+		if (pool_hold(p, b) != hold)
+			continue;
 		struct plan_node *n = model_node(m, jstr(b, "node"));
 		if (!n || (!device && !dir))
 			continue;
@@ -498,8 +511,9 @@ int model_build(struct plan_model *m, const struct plan_input *in, struct error 
 	qsort(m->pools, m->pools_count, sizeof(*m->pools), by_pool_number);
 	qsort(m->children, m->children_count, sizeof(*m->children), by_pool_number);
 
-	for (size_t p = 0; p < m->pools_count; p++)
-		pool_take_sources(m, &m->pools[p]);
+	for (enum hold h = 0; h < HOLD_COUNT; h++)
+		for (size_t p = 0; p < m->pools_count; p++)
+			pool_take_sources(m, &m->pools[p], h);
 	mark_lingering(m);
 	plan_children_mark(m);
 	find_shared(m);

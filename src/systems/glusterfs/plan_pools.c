@@ -32,6 +32,9 @@ void plan_note_prepared(struct plan_model *m, struct plan_pool *p)
 		const struct plan_node *n = model_node(m, jstr(b, "node"));
 		if (!n || jbool(b, "prepared"))
 			continue;
+		const struct source *s = model_source(m, jstr(b, "id"));
+		if (!jstr(b, "parent") && (!s || s->pool != p))
+			continue; /* another pool has it, and it is prepared for that one */
 		json_array_foreach (jget(n->object, "status", "agent", "bricks"), k, a) {
 			if (!streq(jstr(a, "id"), jstr(b, "id")) || !jbool(a, "mounted"))
 				continue;
@@ -54,6 +57,9 @@ static char *leaving_reason(struct plan_model *m, const struct plan_pool *p, con
 		return xasprintf("node %s is being deleted", node);
 	if (!s || !s->listed)
 		return xasprintf("%s was removed from node %s", brick_source(brick), node);
+	if (s->pool && s->pool != p)
+		return xasprintf("%s of node %s belongs to pool %s", brick_source(brick), node,
+				 s->pool->name);
 	if (!streq(n->wanted, p->cluster))
 		return xasprintf("node %s moves to cluster %s", node, n->wanted);
 	return NULL;

@@ -468,6 +468,58 @@ static void device_of_two_pools(void **state)
 	plan_output_done(&out);
 }
 
+/* Three pools of one brick each, gold-1 on n1 and so on, of which the first is told to move to n2's device, too late. */
+static json_t *late_move(json_t *nodes)
+{
+	struct plan_output out = plan("none", nodes, NULL, NULL);
+	json_t *pools = carried_out(&out), *first = json_array_get(pools, 0),
+	       *theirs = json_array_get(jget(json_array_get(pools, 1), "spec", "bricks"), 0);
+
+	take_plans(nodes, &out);
+	json_array_append_new(jget(json_array_get(nodes, 1), "status", "agent", "bricks"),
+			      json_pack("{s:s, s:s, s:b}", "id", jstr(theirs, "id"), "pool",
+					"gold-2", "mounted", 1));
+	jset(first, json_pack("[o]", json_deep_copy(theirs)), "spec", "bricks");
+	json_object_set_new(theirs, "prepared", json_true());
+	plan_output_done(&out);
+	return pools;
+}
+
+/*
+ * The API can carry out a change of a pool after it was given up and the device went to another one: that
+ * keeps what it has, whatever their numbers, and the first is not told that it may use it.
+ */
+static void device_stays_where_it_is(void **state)
+{
+	cleanup_json json_t *nodes = cluster(3, 1),
+			    *volumes = json_pack("{s:i, s:i}", "gold-1", 1, "gold-2", 1);
+	cleanup_json json_t *pools = late_move(nodes);
+	struct plan_output out = plan("none", nodes, pools, volumes);
+	const json_t *b = json_array_get(jget(out.node_plans, "n2", "bricks"), 0);
+
+	assert_string_equal(jstr(b, "pool"), "gold-2");
+	assert_string_equal(jstr(pool_at(&out, 1), "action"), "keep");
+	assert_string_equal(jstr(pool_at(&out, 0), "action"), "keep");
+	assert_non_null(
+		strstr(jstr(finding_of(&out, "Held"), "message"), "belongs to pool gold-2"));
+	plan_output_done(&out);
+
+	/* it goes elsewhere as soon as it can */
+	node_add_device(json_array_get(nodes, 2), "/dev/vdx", 10 * GIB);
+	out = plan("none", nodes, pools, volumes);
+	assert_string_equal(jstr(pool_at(&out, 0), "action"), "change");
+	assert_true(uses(pool_at(&out, 0), "n3", "/dev/vdx"));
+	plan_output_done(&out);
+
+	/* there are no volumes yet, but that of the second may be in the making */
+	for (size_t i = 0; i < json_array_size(pools); i++)
+		json_object_del(json_array_get(pools, i), "status");
+	out = plan("none", nodes, pools, volumes);
+	assert_string_equal(jstr(pool_at(&out, 0), "action"), "delete");
+	assert_string_equal(jstr(pool_at(&out, 1), "action"), "keep");
+	plan_output_done(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -494,6 +546,7 @@ int main(void)
 		cmocka_unit_test(deleted_empty_node_is_detached),
 		cmocka_unit_test(wipe_only_before_it_is_prepared),
 		cmocka_unit_test(device_of_two_pools),
+		cmocka_unit_test(device_stays_where_it_is),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
