@@ -495,7 +495,9 @@ static int open_wholes(struct run *run, struct error *err)
 static int start_whole(struct run *run, struct error *err)
 {
 	int rc = whole_check_source(run->from->fs, run->source, err);
-	return rc < 0 || jbool(run->info, "moving") ? rc : whole_begin(run->to, &run->to_dir, err);
+	return rc < 0 || jbool(run->info, "moving")
+		       ? rc
+		       : whole_begin(run->to, !jstr(run->info, "object"), &run->to_dir, err);
 }
 
 static int start(struct run *run, struct error *err)

@@ -71,12 +71,12 @@ static int throw_others(struct pool_fs *w, struct dir_entry *entries, struct err
 	return count < 0 ? count : thrown;
 }
 
-int whole_begin(struct pool_fs *w, glfs_object_t **ret, struct error *err)
+int whole_begin(struct pool_fs *w, bool anew, glfs_object_t **ret, struct error *err)
 {
 	struct dir_entry *entries = xcalloc(BATCH, sizeof(*entries));
-	int rc;
+	int rc = 0;
 
-	while ((rc = throw_others(w, entries, err)) > 0)
+	while (anew && (rc = throw_others(w, entries, err)) > 0)
 		; /* read anew each time: see move_up */
 	free(entries);
 	return rc < 0 ? rc : dir_make(w->fs, w->root, COPY_TOP, ret, err);
