@@ -86,7 +86,7 @@ operator() {
 		tr '\0' ' ' 2> /dev/null < "/proc/$p/cmdline" | grep -Eq '^([^ ]*/)?quartermaster operator' && echo "$p"
 	done
 }
-kill_operator() { local p; p=$(operator) && [ -n "$p" ] && kill -9 $p; }
+kill_operator() { local p; p=$(operator); [ -n "$p" ] && kill -9 $p; }
 # on_nodes COMMAND…: in the box of each node that has a brick of the pool, with its path as $brick
 on_nodes() {
 	local node brick
@@ -127,7 +127,7 @@ if [ "$enforced" = true ]; then
 else
 	skip "it shows its size, which holds" "this kernel enforces no project quota: tests/guest/40-claim-quota.sh has it"
 fi
-check "it grows" quartermaster patch pvc w -p '{"spec": {"resources": {"requests": {"storage": "300Mi"}}}}'
+check "it grows" claim w whole 300Mi
 check "and is larger" wait_for 20 capacity w 300Mi
 check "the StoragePool too" is sp "$w" .spec.sizeBytes 314572800
 [ "$enforced" != true ] || check "which is seen at once" wait_for 10 has_size "$mnt/w" 300
