@@ -572,5 +572,8 @@ int copy_run(struct pool_fs *p, const struct copy_request *r, const atomic_bool 
 	if (rc < 0)
 		clean_up(&run);
 	run_done(&run, rc);
+	/* would say that the pool is lost, which is another volume */
+	if (rc == -ENOTCONN && (run.from != p || run.to != p))
+		return -EAGAIN;
 	return rc == -EALREADY ? 0 : rc;
 }

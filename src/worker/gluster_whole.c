@@ -13,8 +13,12 @@
 
 int whole_open(const struct pool_fs *p, const char *name, struct pool_fs **ret, struct error *err)
 {
-	return pool_fs_open(name, (const char *const *)p->hosts.items, p->log_path, p->epoch, ret,
-			    err);
+	struct error why = ERROR_INIT;
+	int rc = pool_fs_open(name, (const char *const *)p->hosts.items, p->log_path, p->epoch, ret,
+			      &why);
+
+	/* whoever asks has seen that it is there: whatever it is, it passes */
+	return rc < 0 ? error_set(err, EAGAIN, "%s", error_text(&why, rc)) : 0;
 }
 
 void whole_close(struct pool_fs *w, bool answers)

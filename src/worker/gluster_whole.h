@@ -8,6 +8,8 @@
  * is the volume. What is copied into it is made in a directory of its own there and moved to the root when it is
  * complete: one of another epoch, that may still run, has no way to that directory once it was thrown away.
  */
+
+/* -EAGAIN: not now. */
 int whole_open(const struct pool_fs *p, const char *name, struct pool_fs **ret, struct error *err);
 /* NULL-safe. answers: its last step did; one that does not is left alone until the process ends, since closing it may hang. */
 void whole_close(struct pool_fs *w, bool answers);

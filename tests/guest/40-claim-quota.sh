@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The limit of a claim, the whole way: a store on devices, in a kernel with project quota, two claims
-# mounted through GlusterFS. A writer hits its claim's limit within 1 % while its neighbour goes on.
+# mounted through GlusterFS. A writer hits its claim's limit within 1 % while its neighbour goes on. Then a whole volume, whose
+# limit is on all that holds its brick, what GlusterFS keeps there too: within 5 %.
 # Arguments name the layouts to try: replicate:3; with QM_LONG also disperse:2:1, arbiter and none.
 # timeout: 1800
 if [ -z "${QM_GUEST:-}" ]; then
@@ -85,6 +86,29 @@ fills() {
 }
 grows() { local before; before=$(stat -c %s /mnt/b/file) && write b/file "$1" && [ "$(stat -c %s /mnt/b/file)" = $((before + $1)) ]; }
 
+# whole BYTES: a claim of a whole volume, or its growth
+whole() {
+	quartermaster apply -f - <<- END
+		apiVersion: storage.k8s.io/v1
+		kind: StorageClass
+		metadata: {name: whole}
+		provisioner: csi.quartermaster.storage
+		allowVolumeExpansion: true
+		parameters: {deployment: glusterfs, namespace: default, kind: whole}
+		---
+		apiVersion: v1
+		kind: PersistentVolumeClaim
+		metadata: {name: w}
+		spec:
+		  storageClassName: whole
+		  accessModes: [ReadWriteMany]
+		  resources: {requests: {storage: "$1"}}
+	END
+}
+about() { echo "$1, and $2 were asked for"; (($1 >= $2 / 100 * 95 && $1 <= $2 / 100 * 101)); }
+whole_shows() { about "$(df -B1 --output=size /mnt/w | tail -n 1)" "$1"; }
+whole_fills() { refuses 'No space left on device|Disk quota exceeded' write w/rest $(($1 * 2)) && about "$(used w)" "$1"; }
+
 # layout TYPE NODES LIMIT BRICKS: bytes that each brick of data may take of a claim, and how many these are
 layout() {
 	local neighbour
@@ -106,6 +130,13 @@ layout() {
 	check "$1: a file is deleted" rm /mnt/a/first
 	check "$1: so the writer goes on" write a/second $((6 * MiB))
 	check "$1: up to the limit again" fills
+	check "$1: a whole volume" whole $size
+	check "$1: is mounted" mounted w
+	check "$1: and shows its size" wait_for 20 whole_shows $size
+	check "$1: a writer hits its limit" whole_fills $size
+	check "$1: it grows" whole $((size * 3 / 2))
+	check "$1: which is seen" wait_for 20 whole_shows $((size * 3 / 2))
+	check "$1: and the writer goes on to there" whole_fills $((size * 3 / 2))
 	check "$1: down" down
 }
 
