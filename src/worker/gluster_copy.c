@@ -495,7 +495,9 @@ static int open_wholes(struct run *run, struct error *err)
 static int start_whole(struct run *run, struct error *err)
 {
 	int rc = whole_check_source(run->from->fs, run->source, err);
-	return rc < 0 || jbool(run->info, "moving") ? rc : whole_begin(run->to, &run->to_dir, err);
+	return rc < 0 || jbool(run->info, "moving")
+		       ? rc
+		       : whole_begin(run->to, !jstr(run->info, "object"), &run->to_dir, err);
 }
 
 static int start(struct run *run, struct error *err)
@@ -570,5 +572,8 @@ int copy_run(struct pool_fs *p, const struct copy_request *r, const atomic_bool 
 	if (rc < 0)
 		clean_up(&run);
 	run_done(&run, rc);
+	/* would say that the pool is lost, which is another volume */
+	if (rc == -ENOTCONN && (run.from != p || run.to != p))
+		return -EAGAIN;
 	return rc == -EALREADY ? 0 : rc;
 }

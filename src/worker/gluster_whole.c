@@ -13,8 +13,12 @@
 
 int whole_open(const struct pool_fs *p, const char *name, struct pool_fs **ret, struct error *err)
 {
-	return pool_fs_open(name, (const char *const *)p->hosts.items, p->log_path, p->epoch, ret,
-			    err);
+	struct error why = ERROR_INIT;
+	int rc = pool_fs_open(name, (const char *const *)p->hosts.items, p->log_path, p->epoch, ret,
+			      &why);
+
+	/* whoever asks has seen that it is there: whatever it is, it passes */
+	return rc < 0 ? error_set(err, EAGAIN, "%s", error_text(&why, rc)) : 0;
 }
 
 void whole_close(struct pool_fs *w, bool answers)
@@ -71,12 +75,12 @@ static int throw_others(struct pool_fs *w, struct dir_entry *entries, struct err
 	return count < 0 ? count : thrown;
 }
 
-int whole_begin(struct pool_fs *w, glfs_object_t **ret, struct error *err)
+int whole_begin(struct pool_fs *w, bool anew, glfs_object_t **ret, struct error *err)
 {
 	struct dir_entry *entries = xcalloc(BATCH, sizeof(*entries));
-	int rc;
+	int rc = 0;
 
-	while ((rc = throw_others(w, entries, err)) > 0)
+	while (anew && (rc = throw_others(w, entries, err)) > 0)
 		; /* read anew each time: see move_up */
 	free(entries);
 	return rc < 0 ? rc : dir_make(w->fs, w->root, COPY_TOP, ret, err);

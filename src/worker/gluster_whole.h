@@ -8,14 +8,16 @@
  * is the volume. What is copied into it is made in a directory of its own there and moved to the root when it is
  * complete: one of another epoch, that may still run, has no way to that directory once it was thrown away.
  */
+
+/* -EAGAIN: not now. */
 int whole_open(const struct pool_fs *p, const char *name, struct pool_fs **ret, struct error *err);
 /* NULL-safe. answers: its last step did; one that does not is left alone until the process ends, since closing it may hang. */
 void whole_close(struct pool_fs *w, bool answers);
 
 /* -EINVAL: the tree has names of ours at its top, which the root of a whole volume cannot have. */
 int whole_check_source(glfs_t *fs, glfs_object_t *tree, struct error *err);
-/* The directory to make the copy in; all that the volume has beside it is thrown away. Caller closes. */
-int whole_begin(struct pool_fs *w, glfs_object_t **ret, struct error *err);
+/* The directory to make the copy in; anew: all that the volume has beside it is thrown away. Caller closes. */
+int whole_begin(struct pool_fs *w, bool anew, glfs_object_t **ret, struct error *err);
 /* The copy of that name in the directory, into the trash. */
 int whole_discard(struct pool_fs *w, glfs_object_t *dir, const char *name, struct error *err);
 /*

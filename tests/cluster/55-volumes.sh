@@ -31,6 +31,12 @@ class() {
 		provisioner: csi.quartermaster.storage
 		allowVolumeExpansion: true
 		parameters: {deployment: glusterfs, namespace: quartermaster, kind: file, csi.storage.k8s.io/fstype: xfs}
+		---
+		apiVersion: storage.k8s.io/v1
+		kind: StorageClass
+		metadata: {name: wholes}
+		provisioner: csi.quartermaster.storage
+		parameters: {deployment: glusterfs, namespace: quartermaster, kind: whole}
 	END
 }
 # want NAME CLASS MODE SIZE [JSON]: a claim; JSON goes into its spec. ask: likewise, and it is bound
@@ -50,7 +56,7 @@ app() {
 runs() { k wait "pod/$1" --for=condition=Ready --timeout="${2:-60}s" || { k describe "pod/$1" | tail -n 8; return 1; }; }
 goes() { k delete pod "$@" --timeout=60s; }
 said() { k get events -o json | jq -r --arg pod "$1" '.items[] | select(.involvedObject.name == $pod) | .message' | grep -- "$2"; }
-check "a class of files" class
+check "a class of files, and one of whole volumes" class
 check "a claim of it" ask filed files ReadWriteOnce 400Mi
 check "a pod on it" eval 'app a node1 filed "echo one > /data/f && sync && sleep 100000" && runs a'
 check "has a file system of its own" eval 'k exec a -- grep " /data xfs " /proc/mounts'
@@ -71,6 +77,12 @@ check "a block device" ask raw glusterfs ReadWriteOnce 64Mi '{"volumeMode": "Blo
 block='head -c 1048576 /dev/urandom > /tmp/r && dd if=/tmp/r of=/dev/volume bs=65536 conv=fsync 2> /dev/null && md5sum < /tmp/r && sleep 100000'
 check "is written to" eval 'app w node1 raw "$block" block && runs w && wait_for 30 test -n "$(k logs w)" && sum=$(k logs w)'
 check "and read on another machine" eval 'goes w && app r node3 raw "head -c 1048576 /dev/volume | md5sum && sleep 100000" block && runs r && [ "$(k logs r)" = "$sum" ]'
+
+check "a whole volume" ask entire wholes ReadWriteMany 64Mi
+entire=$(k get pvc entire -o jsonpath='{.spec.volumeName}')
+check "is a Gluster volume beside a pool" eval '[[ "$(q get storagepool "$entire" -o jsonpath="{.spec.parent} {.status.phase}")" == glusterfs-[0-9]*" Online" ]]'
+check "which two machines use at once" eval 'app e node1 entire "echo here > /data/f && sleep 100000" && runs e && app g node2 entire "cat /data/f && sleep 100000" && runs g && [ "$(k logs g)" = here ]'
+check "and which goes with its claim" eval 'goes e g && k delete pvc entire --timeout=60s && wait_for 60 eval "! q get storagepool $entire"'
 
 # ---- growing
 

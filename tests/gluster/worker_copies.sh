@@ -9,7 +9,9 @@ mkdir -p "$acl"
 in_box 1 mount -t glusterfs -o acl,attribute-timeout=0,entry-timeout=0 "$(addr 1):/b" "$acl"
 # where a volume is, below the pool's root
 at() { (cd "$(brick 1 b)" && find "$1" -mindepth 3 -maxdepth 3 -name "$2"); }
-info() { cat "$(brick "${3:-1}" b)/info/$(at "$1" "$2").json"; }
+# of a whole volume only its info file is in the pool
+where() { if [ "$1" = whole ]; then (cd "$(brick 1 b)/info" && find whole -name "$2.json" | sed 's/\.json$//'); else at "$@"; fi; }
+info() { cat "$(brick "${3:-1}" b)/info/$(where "$1" "$2").json"; }
 print_tree() { in_box 1 python3 "$PWD/tests/gluster/tree_print.py" "$acl/$1" "$(brick 2 b)/$1"; }
 sum() { python3 tests/gluster/tree_print.py "$(brick 2 b)/$1" "$(brick 2 b)/$1"; }
 allocated() { du -k "$(brick 1 b)/$1" | cut -f1; }
@@ -137,14 +139,14 @@ killed() { # KIND-PREFIX NAME SOURCE WANT PRINT
 		sleep "0.$((RANDOM % 3))$((RANDOM % 10))"
 		kill_workers && kills=$((kills + 1))
 		if info "$1" "${2#*:}" 2>/dev/null | grep -q '"ready":true'; then
-			[ "$($5 "$(at "$1" "${2#*:}")")" = "$4" ] || early=1
+			[ "$($5 "$(where "$1" "${2#*:}")")" = "$4" ] || early=1
 			break
 		fi
 	done
 	wait $pid
 	is "$(sed 's/: rc \(-*[0-9]*\),.*/ \1/' "$LAB/killed.out") $early $((kills > 0))" "copy b $2 0 0 1" "killed while copying ($kills times), it goes on and is never ready early" ||
 		sed 's/^/# /' "$LAB/killed.out"
-	[ "$($5 "$(at "$1" "${2#*:}")")" = "$4" ]
+	[ "$($5 "$(where "$1" "${2#*:}")")" = "$4" ]
 	ok "and is complete in the end"
 }
 killed virtblock f:pvc-kill-file s:snap-big "$want" sum
@@ -187,6 +189,8 @@ out=$(QM_EPOCH=1 driver <<<"remove b f:pvc-fenced
 archive b pvc-fenced-tree
 remove b f:pvc-given")
 is "$(grep -c 'rc 0' <<<"$out")" 3 "a lease that counts from the beginning again leaves nothing stuck" || echo "# $out"
+
+. tests/gluster/worker_wholes.sh
 
 # ---- a hostile tree, and a copy that is not wanted any more -----------------------------------
 touch "$LAB/go"

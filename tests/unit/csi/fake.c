@@ -130,6 +130,10 @@ static int f_create(struct volumes *volumes, const struct volume_request *q,
 static int f_remove(struct volumes *volumes, const struct handle *id, struct error *err)
 {
 	struct fake *f = fake_of(volumes);
+	if (atomic_load(&f->removing) > 0) {
+		atomic_fetch_sub(&f->removing, 1);
+		return 1;
+	}
 	pthread_mutex_lock(&f->lock);
 	work(f, id->name);
 	struct fake_volume *v = find(f->items, f->count, id->name);
@@ -288,8 +292,7 @@ static int f_modify(struct volumes *volumes, const struct handle *id,
 
 static const struct volumes_ops ops = {
 	f_ready,    f_create,	f_remove,	   f_find,	f_list,		 f_expand,
-	f_capacity, f_snapshot, f_snapshot_remove, f_snapshots, f_snapshot_find,
-	f_modify,
+	f_capacity, f_snapshot, f_snapshot_remove, f_snapshots, f_snapshot_find, f_modify,
 };
 
 /* ---- the service ------------------------------------------------------------------------------- */

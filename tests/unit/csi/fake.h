@@ -33,6 +33,7 @@ struct fake {
 	int overlaps; /* calls that met another one at work on the same volume */
 	int slow_us; /* that each change takes */
 	atomic_int copying; /* how often a create says that it is still copying */
+	atomic_int removing; /* how often a remove says that it is under way */
 	bool elsewhere; /* another one leads */
 
 	struct csi_controller *controller;

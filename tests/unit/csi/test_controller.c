@@ -527,6 +527,31 @@ static void copies(void **state)
 	fake_free(f);
 }
 
+/* What takes its time to go is waited for, as long as the caller does. */
+static void slow_removal(void **state)
+{
+	struct fake *f = fake_new(4);
+	struct ask a;
+	cleanup_free char *one = NULL;
+	Csi__V1__DeleteVolumeRequest d = CSI__V1__DELETE_VOLUME_REQUEST__INIT;
+	void *r = NULL;
+	enum grpc_code code;
+
+	ask_init(&a, "one");
+	assert_int_equal(create(f, &a, &one, NULL), GRPC_OK);
+	d.volume_id = one;
+	f->removing = 1000;
+	grpc_client_call(f->client, &csi__v1__controller__descriptor, "DeleteVolume", &d, 900, &r,
+			 &code, NULL);
+	assert_int_equal(code, GRPC_ABORTED);
+	assert_int_equal(f->removed, 0);
+	f->removing = 3;
+	assert_int_equal(fake_call(f, "DeleteVolume", &d, NULL, NULL), GRPC_OK);
+	assert_int_equal(f->removing, 0);
+	assert_int_equal(f->removed, 1);
+	fake_free(f);
+}
+
 /* ---- the rest ---------------------------------------------------------------------------------- */
 
 static void elsewhere(void **state)
@@ -663,13 +688,14 @@ static void modifies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names),      cmocka_unit_test(sizes),
-		cmocka_unit_test(kinds),      cmocka_unit_test(incomplete),
-		cmocka_unit_test(ids),	      cmocka_unit_test(life),
-		cmocka_unit_test(validation), cmocka_unit_test(paging),
-		cmocka_unit_test(snapshots),  cmocka_unit_test(copies),
-		cmocka_unit_test(elsewhere),  cmocka_unit_test(capacity),
-		cmocka_unit_test(health),     cmocka_unit_test(modifies),
+		cmocka_unit_test(names),	cmocka_unit_test(sizes),
+		cmocka_unit_test(kinds),	cmocka_unit_test(incomplete),
+		cmocka_unit_test(ids),		cmocka_unit_test(life),
+		cmocka_unit_test(validation),	cmocka_unit_test(paging),
+		cmocka_unit_test(snapshots),	cmocka_unit_test(copies),
+		cmocka_unit_test(slow_removal), cmocka_unit_test(elsewhere),
+		cmocka_unit_test(capacity),	cmocka_unit_test(health),
+		cmocka_unit_test(modifies),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
