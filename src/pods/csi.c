@@ -254,7 +254,8 @@ static json_t *order_now(const json_t *node, const char *protocol)
 		list = xstrdup(json_string_value(word) + strlen(flag));
 		order = json_array();
 		for (char *id = list, *save; (id = strtok_r(id, ",", &save)); id = NULL)
-			json_array_append_new(order, json_string(id));
+			if (!streq(id, CLIENT_HOST))
+				json_array_append_new(order, json_string(id));
 	}
 	return order;
 }

@@ -36,7 +36,10 @@ struct csi_settings {
 	const char *ns, *deployment;
 	const char *node_image; /* the operator's: of the node service, and has qm-client */
 	const char *own_image; /* the project's image of GlusterFS */
-	/* as client_protocols (clients/remote.h): an image, "host" for none, or NULL for the default */
+	/*
+	 * As client_protocols (clients/remote.h): an image, "host" for the machine's own software, or
+	 * NULL: of GlusterFS own_image, of others what the image of the node service has.
+	 */
 	const char *clients[CLIENT_PROTOCOLS_MAX];
 	const char *kubelet_dir; /* NULL: /var/lib/kubelet */
 	int64_t max_volumes; /* of a machine; 0: no limit */
@@ -44,7 +47,7 @@ struct csi_settings {
 	bool tls; /* the Secret DEPLOYMENT-client is mounted into the client of GlusterFS */
 };
 
-/* The image of a protocol's client; NULL: the host has it. */
+/* The image of a protocol's client; NULL: it has no container. */
 const char *csi_client_image(const struct csi_settings *s, size_t protocol);
 
 /* What they should look like, as pure functions; new references. */
