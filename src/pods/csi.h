@@ -27,7 +27,9 @@
 #define CSI_REFUSED "quartermaster.storage/refused" /* of a client that was taken back: why */
 #define CSI_ORDER_FLAG "--client="
 #define CSI_NODE_NAME "quartermaster-node"
-#define CSI_POOLS "quartermaster-pools" /* ConfigMap: how the owner's pools are reached (csi/pools.h) */
+#define CSI_COUNTS QM_CLIENT_COUNTS /* ConfigMap {NODE: {ID: volumes}} of clients that are to end */
+#define CSI_POOLS                                                                                  \
+	"quartermaster-pools" /* ConfigMap: how the owner's pools are reached (csi/pools.h) */
 #define POOLS_DIR "/etc/quartermaster/pools" /* where the node service has it */
 #define CLIENTS_DIR "/run/quartermaster/clients" /* PROTOCOL/ID/client.sock in it */
 

@@ -42,6 +42,8 @@ check "a storage pod may do nothing" may_not storage -n quartermaster get storag
 check "nor the node service" may_not node -n quartermaster get pods
 check "but for Events" may node -n default create events
 check "which it does not read" may_not node -n default get events
+check "and for what it counts" may node -n quartermaster patch configmap/quartermaster-clients
+check "no other of these" may_not node -n quartermaster patch configmap/quartermaster-pools
 check "nor a client" may_not client -n quartermaster get secret/glusterfs-client
 check "a client has no token" no_token
 check "the operator touches no DaemonSet but its own" refuses 'touches no DaemonSet but' as_operator
