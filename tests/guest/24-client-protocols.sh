@@ -11,7 +11,7 @@ cd "$(dirname "$0")/../.." || exit 1
 password='p,w"d \with: all'
 
 # version 3 alone: so that it is found by itself
-nfs_server() { nfs_state && rpcbind -w && rpc.mountd && rpc.nfsd --nfs-version 3 --no-nfs-version 4 2; }
+nfs_server() { nfs_state && rpcbind -w && rpc.mountd && rpc.nfsd --nfs-version 3 --no-nfs-version 4 2 && grep -q '+3 -4' /proc/fs/nfsd/versions; }
 target() {
 	lio_prepare && lio_disk d0 64M 0f1c2a9e-0000-4000-8000-000000000000 && lio_target $t1 127.0.0.1:3260 127.0.0.2:3260 && lio_lun $t1 0 d0 && multipathd_start
 }
@@ -76,7 +76,7 @@ check "it is written" timeout 60 bash -c "$(declare -f lun_written); lun_written
 check "it goes" take lun
 check "with its sessions" count sessions 0
 check "its map" count maps 0
-check "and its name, which multipath remembers" eval '! grep 360014050f1c2a9e /etc/multipath/wwids'
+check "and its name, which multipath remembers" eval '! grep "^/360014050f1c2a9e" /etc/multipath/wwids'
 
 check "down" quartermaster down --delete-data
 left() { grep -E ' (nfs4?|cifs) ' /proc/mounts; ls -d $run /sys/fs/cgroup/quartermaster*; grep " $state/" /proc/self/mountinfo; pgrep -f qm-client; }

@@ -35,7 +35,7 @@ machine() { mount -t cgroup2 cgroup /sys/fs/cgroup; }
 hide() { local f; for f; do mount --bind /dev/null "$f" || return 1; done; }
 # nfs_state: the NFS server's own state is on memory, as the guest's root is an overlay
 nfs_state() {
-	modprobe -a nfsd nfs nfsv4 && mkdir -p /run/export/vol-a /run/rpcbind && mount -t tmpfs state /var/lib/nfs &&
+	modprobe -a nfsd nfs nfsv3 nfsv4 && mkdir -p /run/export/vol-a /run/rpcbind && mount -t tmpfs state /var/lib/nfs &&
 		mkdir -p /var/lib/nfs/{rpc_pipefs,v4recovery,sm} && touch /var/lib/nfs/{etab,rmtab} && mount -t nfsd nfsd /proc/fs/nfsd &&
 		exportfs -i -o rw,no_root_squash,no_subtree_check,insecure,fsid=0 '*:/run/export'
 }
