@@ -196,6 +196,19 @@ int host_read_line(const struct hostvol_host *host, const char *path, char *buf,
 /* Processes with a deadline: the parts of host_real that need one. */
 int process_run(const struct host_command *command, struct host_result *ret);
 /*
+ * Where else a program may run: in other namespaces, and in cgroups of that place, so that what it
+ * leaves behind does not end with ours. All of it is borrowed.
+ */
+struct process_place {
+	const int *ns; /* descriptors of namespaces, in the order in which they are entered */
+	size_t ns_count;
+	const char *const *cgroups; /* where hierarchies are mounted there; ended by NULL */
+};
+#define PROCESS_CGROUP "quartermaster-host" /* its name in each of them, where it can be made */
+/* place NULL: here. -ENOENT: there is no such program there. */
+int process_run_at(const struct process_place *place, const struct host_command *command,
+		   struct host_result *ret);
+/*
  * fn(arg) in a child process; fn makes system calls only and returns 0 or -errno (at least -127).
  */
 int process_call(int (*fn)(void *arg), void *arg, int timeout_ms);

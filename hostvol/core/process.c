@@ -13,6 +13,7 @@
 #include <limits.h>
 #include <linux/sched.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -116,10 +117,10 @@ int process_call(int (*fn)(void *arg), void *arg, int timeout_ms)
 
 /* ---- programs ------------------------------------------------------------------------------- */
 
-static int find_program(const char *name, char path[static PATH_MAX])
+/* given: directories to look in first, as in PATH; or NULL. */
+static int find_program(const char *name, const char *given, char path[static PATH_MAX])
 {
 	static const char *const system_dirs = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin";
-	const char *given = secure_getenv("PATH");
 	const char *lists[] = { given ? given : "", system_dirs };
 
 	if (strchr(name, '/')) {
@@ -144,13 +145,15 @@ static int find_program(const char *name, char path[static PATH_MAX])
 
 struct stdio {
 	int in[2], out[2], err[2];
+	int failed[2]; /* an errno, from a child that could not get to where its program is */
 };
+static const struct stdio stdio_none = { { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
 
 static void stdio_done(struct stdio *s)
 {
 	int *fds = &s->in[0];
 
-	for (int i = 0; i < 6; i++)
+	for (int i = 0; i < 8; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
 }
@@ -159,13 +162,69 @@ static int stdio_open(struct stdio *s)
 {
 	/* a socket, since writing to one that nobody reads can be told not to raise SIGPIPE */
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s->in) < 0 ||
-	    pipe2(s->out, O_CLOEXEC) < 0 || pipe2(s->err, O_CLOEXEC) < 0)
+	    pipe2(s->out, O_CLOEXEC) < 0 || pipe2(s->err, O_CLOEXEC) < 0 ||
+	    pipe2(s->failed, O_CLOEXEC | O_NONBLOCK) < 0)
 		return -errno;
 	/* only our ends: the child expects ordinary ones */
 	if (fcntl(s->in[1], F_SETFL, O_NONBLOCK) < 0 || fcntl(s->out[0], F_SETFL, O_NONBLOCK) < 0 ||
 	    fcntl(s->err[0], F_SETFL, O_NONBLOCK) < 0)
 		return -errno;
 	return 0;
+}
+
+/* ---- another place -------------------------------------------------------------------------- */
+
+/*
+ * One of its own where the kernel lets it (a cpuset of version 1 wants to be told of CPUs first).
+ * What the mount table has may be hidden below another mount: then there is nothing to be entered.
+ */
+static int enter_cgroup(const char *top)
+{
+	static const char *const names[] = { "/" PROCESS_CGROUP, "" };
+	char path[PATH_MAX];
+	int r = 0;
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", top);
+	if (access(path, F_OK) < 0)
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		cleanup_close int fd = -1;
+
+		snprintf(path, sizeof(path), "%s%s", top, names[i]);
+		(void)mkdir(path, 0755);
+		snprintf(path, sizeof(path), "%s%s/cgroup.procs", top, names[i]);
+		fd = open(path, O_WRONLY | O_CLOEXEC);
+		if (fd >= 0 && write(fd, "0", 1) == 1)
+			return 0;
+		r = -errno;
+	}
+	return r;
+}
+
+/* In the child, by system calls only. Namespaces first: the rest is as seen from there. */
+static int enter(const struct process_place *place, const char *program, char *path)
+{
+	int r;
+
+	for (size_t i = 0; i < place->ns_count; i++)
+		if (setns(place->ns[i], 0) < 0)
+			return -errno;
+	r = find_program(program, NULL, path);
+	for (const char *const *top = place->cgroups; r == 0 && *top; top++)
+		r = enter_cgroup(*top);
+	return r;
+}
+
+static void child_enter(const struct process_place *place, const char *program, char *path,
+			int failed)
+{
+	int r = enter(place, program, path), code;
+
+	if (r == 0)
+		return;
+	code = -r;
+	(void)!write(failed, &code, sizeof(code));
+	_exit(127);
 }
 
 _Noreturn static void child_exec(const char *path, const struct host_command *command,
@@ -276,25 +335,32 @@ static int converse(struct child *c, struct stdio *s, const struct host_command 
 
 int process_run(const struct host_command *command, struct host_result *ret)
 {
-	cleanup_with(stdio_done) struct stdio s = { { -1, -1 }, { -1, -1 }, { -1, -1 } };
+	return process_run_at(NULL, command, ret);
+}
+
+int process_run_at(const struct process_place *place, const struct host_command *command,
+		   struct host_result *ret)
+{
+	cleanup_with(stdio_done) struct stdio s = stdio_none;
 	char path[PATH_MAX];
 	struct child c = { .pidfd = -1 };
-	int r;
+	int r, code;
 
 	*ret = (struct host_result){ 0 };
 	if (command->out)
 		command->out[0] = '\0';
-	r = find_program(command->argv[0], path);
-	if (r < 0)
-		return r;
-	r = stdio_open(&s);
-	if (r < 0)
-		return r;
-	r = child_start(&c);
-	if (r < 0)
-		return r;
+	r = place ? 0 : find_program(command->argv[0], secure_getenv("PATH"), path);
 	if (r == 0)
+		r = stdio_open(&s);
+	if (r == 0)
+		r = child_start(&c);
+	if (r < 0)
+		return r;
+	if (r == 0) {
+		if (place)
+			child_enter(place, command->argv[0], path, s.failed[1]);
 		child_exec(path, command, &s);
+	}
 	close(s.in[0]);
 	close(s.out[1]);
 	close(s.err[1]);
@@ -307,6 +373,8 @@ int process_run(const struct host_command *command, struct host_result *ret)
 	r = child_reap(&c);
 	if (r < 0)
 		return r;
+	if (read(s.failed[0], &code, sizeof(code)) == sizeof(code))
+		return -code;
 	ret->status = r;
 	return 0;
 }

@@ -132,7 +132,9 @@ static int iscsiadm(const struct call *c, const char *const *argv, struct host_r
 		return r;
 	r = c->host->run(c->host, &(struct host_command){ .argv = argv, .timeout_ms = r }, result);
 	if (r == -ENOENT)
-		return error_set(err, ENOENT, "iscsiadm is not installed (package open-iscsi)");
+		return error_set(err, ENOENT, "%.400s",
+				 result->err[0] ? result->err
+						: "iscsiadm is not installed (package open-iscsi)");
 	if (r == -ETIMEDOUT)
 		return error_set(err, ETIMEDOUT, "iscsid has not logged %s in time",
 				 streq(argv[5], "-l") ? "in" : "out");

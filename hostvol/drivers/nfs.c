@@ -27,6 +27,29 @@ static const struct param params[] = {
 	{ 0 },
 };
 
+/*
+ * What mount.nfs says, on one line: the way out stands on the second one ("Either use '-o nolock' to
+ * keep locks local, or start statd."). In place.
+ */
+static void join_lines(char *text)
+{
+	static const char prefix[] = "mount.nfs: ";
+	char *out = text;
+	size_t len;
+
+	for (char *line = text, *rest; (line = strtok_r(line, "\n", &rest)); line = NULL) {
+		if (out != text) {
+			*out++ = ' ';
+			if (strncmp(line, prefix, strlen(prefix)) == 0)
+				line += strlen(prefix);
+		}
+		len = strlen(line);
+		memmove(out, line, len);
+		out += len;
+	}
+	*out = '\0';
+}
+
 /* One attempt. -EPROTONOSUPPORT: the server does not speak this version. */
 static int try_version(const struct call *c, struct attachment *a, const char *version,
 		       struct error *err)
@@ -62,11 +85,11 @@ static int try_version(const struct call *c, struct attachment *a, const char *v
 		return host_cannot_mount(source, r, &result, err);
 	if (result.status == 0)
 		return 0;
-	result.err[strcspn(result.err, "\n")] = '\0';
+	join_lines(result.err);
 	if (strstr(result.err, "rotocol not supported") ||
 	    strstr(result.err, "requested NFS version"))
 		return error_set(err, EPROTONOSUPPORT, "cannot mount %s: %s", source, result.err);
-	return error_set(err, EIO, "cannot mount %s: %s", source,
+	return error_set(err, EIO, "cannot mount %s: %.400s", source,
 			 result.err[0] ? result.err : "mount.nfs failed without saying why");
 }
 

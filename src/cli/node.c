@@ -46,7 +46,12 @@ static const char usage[] =
 	"go "
 	"to\n"
 	"                      the first of these that listens\n"
-	"  --pod-events        tell pods by an Event when the client of their volume dies\n"
+	"                      PROTOCOL=host: it has none, its programs are the machine's own, "
+	"which takes\n"
+	"                      a pod with hostPID\n"
+	"  --pod-events        tell pods by an Event when the client of their volume dies, and "
+	"the\n"
+	"                      operator how many volumes a former image of a client has here\n"
 	"  --state-dir DIR     default $QM_STATE_DIR, else /var/lib/quartermaster\n"
 	"  --run-dir DIR       default $QM_RUN_DIR, else /run/quartermaster\n"
 	"\n"
@@ -88,6 +93,8 @@ struct settings {
 	size_t prefer_count;
 	bool pod_events;
 	struct csi_node *node;
+	json_t *counts; /* what was told last of clients that are to end; owned */
+	bool untold; /* that could not be told */
 };
 
 static int parse_flag(int c, struct settings *s)
@@ -164,9 +171,9 @@ static char *variable(const char *name)
 }
 
 /* In a process that ends with it: what speaks to the API takes more memory than all else here. */
-static void tell_pods(const json_t *lost)
+static bool tell_cluster(const json_t *what, bool quiet)
 {
-	cleanup_free char *input = json_text(lost), *host = variable("KUBERNETES_SERVICE_HOST"),
+	cleanup_free char *input = json_text(what), *host = variable("KUBERNETES_SERVICE_HOST"),
 			  *port = variable("KUBERNETES_SERVICE_PORT");
 	struct host_command command = {
 		.argv = (const char *const[]){ "/proc/self/exe", "pod-events", NULL },
@@ -178,8 +185,12 @@ static void tell_pods(const json_t *lost)
 	struct host_result result = { 0 };
 	int r = process_run(&command, &result);
 
-	if (r < 0 || result.status)
-		log_warn("the pods could not be told: %s", r < 0 ? strerror(-r) : result.err);
+	if (r == 0 && result.status == 0)
+		return true;
+	if (!quiet)
+		log_warn("the cluster could not be told of clients: %s",
+			 r < 0 ? strerror(-r) : result.err);
+	return false;
 }
 
 static void look_for_lost(void *userdata)
@@ -192,8 +203,50 @@ static void look_for_lost(void *userdata)
 	json_array_foreach (lost, i, one)
 		log_warn("the client of volume %s died: pod %s/%s has lost %s", jstr(one, "volume"),
 			 jstr(one, "namespace"), jstr(one, "name"), jstr(one, "target"));
-	if (s->pod_events && json_array_size(lost))
-		tell_pods(lost);
+	if (s->pod_events && json_array_size(lost)) {
+		cleanup_json json_t *what = json_pack("{s:O}", "lost", lost);
+
+		tell_cluster(what, false);
+	}
+}
+
+/* ---- clients that are to end ------------------------------------------------------------------- */
+
+/* Whether new mounts go to that one: it comes first in its protocol's order. */
+static bool is_first(const struct settings *s, const char *id)
+{
+	for (size_t i = 0; i < s->prefer_count; i++) {
+		const char *list = strchr(s->prefer[i], '=');
+		size_t len = list ? strcspn(++list, ",") : 0;
+
+		if (len == strlen(id) && strncmp(list, id, len) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* How many volumes former images of a client still have here: for whoever waits for their end. */
+static void count_users(size_t most, void *userdata)
+{
+	struct settings *s = userdata;
+	cleanup_json json_t *counts = most < 2 ? json_object() : csi_node_clients(s->node),
+			    *what = NULL;
+	const char *id;
+	json_t *count;
+	void *next;
+
+	json_object_foreach_safe (counts, next, id, count)
+		if (is_first(s, id))
+			json_object_del(counts, id);
+	/* nobody else may have said anything of this machine while it has one image only */
+	if (!s->pod_events || (!s->counts && most < 2) || json_equal(s->counts, counts))
+		return;
+	what = json_pack("{s:s, s:O}", "node", s->o.node_id, "clients", counts);
+	s->untold = !tell_cluster(what, s->untold);
+	if (s->untold)
+		return;
+	json_decref(s->counts);
+	s->counts = TAKE_PTR(counts);
 }
 
 static int run(struct settings *s, struct error *err)
@@ -221,10 +274,11 @@ static int run(struct settings *s, struct error *err)
 	log_info("serving at %s", o->endpoint);
 	s->node = n;
 	if (s->clients)
-		r = clients_watch_start(s->clients, look_for_lost, s, &watch, err);
+		r = clients_watch_start(s->clients, look_for_lost, count_users, s, &watch, err);
 	if (r == 0)
 		daemon_wait();
 	clients_watch_free(watch);
+	json_decref(s->counts);
 	refused = csi_node_refused(n);
 	csi_node_free(n);
 	if (r < 0)

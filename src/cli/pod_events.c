@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tells pods that the client of their volume died. The node service runs it when that happens, with
- * what it found on standard input: so what speaks to the API is not in its memory all the time.
+ * Tells pods that the client of their volume died, and the operator how many volumes a machine has
+ * by clients that are to end. The node service runs it when there is something to tell, with that on
+ * standard input: so what speaks to the API is not in its memory all the time.
+ *
+ *   {"lost": [{"name", "namespace", "uid", "volume"}…]} or {"node": NAME, "clients": {ID: COUNT…}}
  */
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/controller.h"
+#include "operator/operator.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,9 +23,9 @@ static json_t *read_input(struct error *err)
 {
 	cleanup_free char *text = xcalloc(1, INPUT_MAX + 1);
 	size_t len = fread(text, 1, INPUT_MAX, stdin);
-	json_t *list = NULL;
+	json_t *what = NULL;
 
-	return json_parse(text, len, &list, err) < 0 ? NULL : list;
+	return json_parse(text, len, &what, err) < 0 ? NULL : what;
 }
 
 static void tell(struct kube *kube, const json_t *lost)
@@ -38,22 +42,42 @@ static void tell(struct kube *kube, const json_t *lost)
 			jstr(lost, "volume"));
 }
 
-static int run(struct error *err)
+/* Each machine has a key of its own in one object; without anything to say it has none. */
+static int tell_counts(struct kube *kube, const char *ns, const json_t *what, struct error *err)
 {
-	cleanup_json json_t *list = read_input(err);
-	struct kube_config config = { 0 };
-	struct kube *kube = NULL;
+	const json_t *counts = json_object_get(what, "clients");
+	cleanup_free char *text = json_text(counts);
+	cleanup_json json_t *patch =
+		json_pack("{s:{s:o}}", "data", jstr(what, "node"),
+			  json_object_size(counts) ? json_string(text) : json_null());
+
+	return patch ? kube_patch(kube, &KIND_CONFIGMAP, ns, QM_CLIENT_COUNTS, NULL,
+				  KUBE_PATCH_MERGE, patch, NULL, err)
+		     : error_set(err, EINVAL, "no machine is named");
+}
+
+static int tell_all(struct kube *kube, const char *ns, const json_t *what, struct error *err)
+{
 	const json_t *lost;
 	size_t i;
-	int rc = list ? kube_config_load(NULL, &config, err) : -EINVAL;
 
-	if (rc < 0)
-		return rc;
-	rc = kube_connect(&config, &kube, err);
+	json_array_foreach (json_object_get(what, "lost"), i, lost)
+		tell(kube, lost);
+	return json_object_get(what, "clients") ? tell_counts(kube, ns, what, err) : 0;
+}
+
+static int run(struct error *err)
+{
+	cleanup_json json_t *what = read_input(err);
+	struct kube_config config = { 0 };
+	struct kube *kube = NULL;
+	int rc = what ? kube_config_load(NULL, &config, err) : -EINVAL;
+
+	if (rc == 0)
+		rc = kube_connect(&config, &kube, err);
+	if (rc == 0)
+		rc = tell_all(kube, config.ns, what, err);
 	kube_config_done(&config);
-	json_array_foreach (list, i, lost)
-		if (rc == 0)
-			tell(kube, lost);
 	kube_free(kube);
 	return rc;
 }

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "clients/client.h"
+#include "clients/machine.h"
 #include "core/host.h"
 
 #include <errno.h>
@@ -16,6 +17,9 @@ struct clients_host {
 	char *dir; /* NULL: no containers */
 	struct strv
 		order[CLIENT_PROTOCOLS_MAX]; /* as client_protocols; ids of clients, best first */
+	bool of_machine[CLIENT_PROTOCOLS_MAX]; /* its programs are the machine's own */
+	struct machine *machine; /* NULL: none is */
+	const char *proc; /* its first process */
 };
 
 /* Its index in client_protocols, -1: none. */
@@ -30,6 +34,13 @@ static int protocol_index(const char *program)
 	return -1;
 }
 
+static bool is_of_machine(const struct clients_host *c, const char *program)
+{
+	int i = protocol_index(program);
+
+	return i >= 0 && c->of_machine[i];
+}
+
 static const char *protocol_of(const char *program)
 {
 	int i = protocol_index(program);
@@ -40,7 +51,7 @@ static const char *protocol_of(const char *program)
 /* The directory of the containers that have this program, or NULL: it is the host's. */
 static char *containers_of(const struct clients_host *c, const char *program)
 {
-	const char *protocol = c->dir ? protocol_of(program) : NULL;
+	const char *protocol = c->dir && !is_of_machine(c, program) ? protocol_of(program) : NULL;
 	cleanup_free char *dir = protocol ? xasprintf("%s/%s", c->dir, protocol) : NULL;
 	struct stat st;
 
@@ -168,6 +179,40 @@ static int run_in(const char *dir, const struct host_command *command, struct ho
 	return 0;
 }
 
+/* What the machine, or the image that we are in, does not have can be brought in three ways. */
+static int explain_missing(const struct clients_host *c, const char *program,
+			   struct host_result *ret)
+{
+	int i = protocol_index(program);
+	bool machine = is_of_machine(c, program);
+
+	if (i < 0)
+		return -ENOENT;
+	snprintf(ret->err, sizeof(ret->err),
+		 "%s has no program %s; install it%s (Debian: %s), or have it in a container: "
+		 "--%s-mount-container=IMAGE%s",
+		 machine ? "this machine" : "the system that this runs on", program,
+		 machine ? " there" : "", client_protocols[i].packages, client_protocols[i].name,
+		 machine ? "" : ", or host for that of the machine below a pod");
+	return -ENOENT;
+}
+
+static int run_here(struct clients_host *c, const struct host_command *command,
+		    struct host_result *ret)
+{
+	bool machine = is_of_machine(c, command->argv[0]);
+	int rc = machine ? machine_run(c->machine, command, ret)
+			 : host_real.run(&c->host, command, ret);
+
+	if (rc == -ENOENT)
+		return explain_missing(c, command->argv[0], ret);
+	if (rc < 0 && rc != -ETIMEDOUT && machine)
+		snprintf(ret->err, sizeof(ret->err),
+			 "cannot run %s as a program of the machine: %s", command->argv[0],
+			 strerror(-rc));
+	return rc;
+}
+
 static int remote_run(const struct hostvol_host *host, const struct host_command *command,
 		      struct host_result *ret)
 {
@@ -177,7 +222,7 @@ static int remote_run(const struct hostvol_host *host, const struct host_command
 	int rc;
 
 	if (!dir)
-		return host_real.run(host, command, ret);
+		return run_here(c, command, ret);
 	*ret = (struct host_result){ 0 };
 	if (command->out)
 		command->out[0] = '\0';
@@ -240,6 +285,7 @@ int clients_host_new(const char *dir, struct clients_host **ret, struct error *e
 	c->host.await_end = remote_await_end;
 	c->host.choose_client = remote_choose_client;
 	c->dir = dir ? xstrdup(dir) : NULL;
+	c->proc = "/proc/1";
 	*ret = c;
 	return 0;
 }
@@ -253,6 +299,15 @@ static int protocol_named(const char *name, size_t len)
 	return -1;
 }
 
+static int use_machine(struct clients_host *c, int protocol, struct error *err)
+{
+	int rc = c->machine ? 0 : machine_open(c->proc, &c->machine, err);
+
+	if (rc == 0)
+		c->of_machine[protocol] = true;
+	return rc;
+}
+
 int clients_host_prefer(struct clients_host *c, const char *text, struct error *err)
 {
 	size_t len = strcspn(text, "=");
@@ -260,13 +315,22 @@ int clients_host_prefer(struct clients_host *c, const char *text, struct error *
 	cleanup_free char *list = text[len] ? xstrdup(text + len + 1) : NULL;
 
 	if (protocol < 0 || !list)
-		return error_set(err, EINVAL, "\"%s\": use PROTOCOL=ID,ID…", text);
+		return error_set(err, EINVAL,
+				 "\"%s\": use PROTOCOL=ID,ID… or PROTOCOL=" CLIENT_HOST, text);
+	if (streq(list, CLIENT_HOST))
+		return use_machine(c, protocol, err);
 	for (char *word = list, *save; (word = strtok_r(word, ",", &save)); word = NULL) {
-		if (!name_is_label(word) || strlen(word) >= CLIENT_ID_MAX)
+		if (!name_is_label(word) || strlen(word) >= CLIENT_ID_MAX ||
+		    streq(word, CLIENT_HOST))
 			return error_set(err, EINVAL, "\"%s\" is not a client's id", word);
 		strv_add(&c->order[protocol], word);
 	}
 	return 0;
+}
+
+void clients_host_set_proc(struct clients_host *c, const char *proc)
+{
+	c->proc = proc;
 }
 
 const struct hostvol_host *clients_host(struct clients_host *c)
@@ -280,6 +344,7 @@ void clients_host_free(struct clients_host *c)
 		return;
 	for (size_t i = 0; i < CLIENT_PROTOCOLS_MAX; i++)
 		strv_done(&c->order[i]);
+	machine_free(c->machine);
 	free(c->dir);
 	free(c);
 }

@@ -25,6 +25,7 @@
 struct clients_watch {
 	char *dir;
 	void (*told)(void *userdata);
+	void (*looked)(size_t most, void *userdata); /* or NULL */
 	void *userdata;
 	pthread_t thread;
 	int end; /* readable: the thread is to end */
@@ -72,8 +73,20 @@ static void drop(struct clients_watch *w, size_t i)
 	w->clients[i] = w->clients[--w->count];
 }
 
+static size_t count_below(const struct clients_watch *w, const char *dir)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < w->count; i++)
+		if (str_has_prefix(w->clients[i].dir, dir))
+			count++;
+	return count;
+}
+
 static void rescan(struct clients_watch *w)
 {
+	size_t most = 0, count;
+
 	for (const struct client_protocol *p = client_protocols; p->name; p++) {
 		cleanup_free char *dir = xasprintf("%s/%s", w->dir, p->name);
 		cleanup_with(strv_done) struct strv found = { 0 };
@@ -81,7 +94,11 @@ static void rescan(struct clients_watch *w)
 		clients_find(dir, &found);
 		for (size_t i = 0; i < found.count; i++)
 			add(w, found.items[i]);
+		count = count_below(w, dir);
+		most = count > most ? count : most;
 	}
+	if (w->looked)
+		w->looked(most, w->userdata);
 }
 
 static void hear(struct clients_watch *w, size_t i)
@@ -158,7 +175,8 @@ static int start_thread(struct clients_watch *w)
 	return r;
 }
 
-int clients_watch_start(const char *dir, void (*told)(void *userdata), void *userdata,
+int clients_watch_start(const char *dir, void (*told)(void *userdata),
+			void (*looked)(size_t most, void *userdata), void *userdata,
 			struct clients_watch **ret, struct error *err)
 {
 	struct clients_watch *w = xcalloc(1, sizeof(*w));
@@ -166,6 +184,7 @@ int clients_watch_start(const char *dir, void (*told)(void *userdata), void *use
 
 	w->dir = xstrdup(dir);
 	w->told = told;
+	w->looked = looked;
 	w->userdata = userdata;
 	w->end = eventfd(0, EFD_CLOEXEC);
 	r = w->end < 0 ? errno : start_thread(w);

@@ -51,6 +51,9 @@ bool csi_node_refused(const struct csi_node *n);
  */
 json_t *csi_node_lost(struct csi_node *n);
 
+/* {ID: how many volumes are here by the client container of that id}. New reference. From any thread. */
+json_t *csi_node_clients(struct csi_node *n);
+
 /*
  * For who ends the instance of this machine: takes away all that is published of the volumes of
  * these hostvol directories, and what is staged on loop devices; what then remains are hostvol's

@@ -128,17 +128,19 @@ static int tell_done(struct work *w)
 	event_record(w->r->kube, &KIND_PVC, w->claim, "quartermaster", false,
 		     by_node ? "FileSystemResizeRequired" : "VolumeResizeSuccessful", "%s",
 		     by_node ? pending : "the volume is larger now");
-	if (by_node)
+	quantity_text(pv_bytes(w->pv), size);
+	if (by_node) /* what is allocated is the claim's capacity when kubelet is done */
 		return claim_tell(w->r, &w->claim,
-				  json_pack("{s:o, s:{s:s}}", "conditions",
+				  json_pack("{s:o, s:{s:s}, s:{s:s}}", "conditions",
 					    conditions_with(w, "FileSystemResizePending", pending),
+					    "allocatedResources", "storage", size,
 					    "allocatedResourceStatuses", "storage",
 					    "NodeResizePending"));
 	return claim_tell(w->r, &w->claim,
 			  json_pack("{s:o, s:{s:s}, s:{s:s}, s:n}", "conditions",
-				    conditions_with(w, NULL, NULL), "capacity", "storage",
-				    quantity_text(pv_bytes(w->pv), size), "allocatedResources",
-				    "storage", size, "allocatedResourceStatuses"));
+				    conditions_with(w, NULL, NULL), "capacity", "storage", size,
+				    "allocatedResources", "storage", size,
+				    "allocatedResourceStatuses"));
 }
 
 /* ---- growing ------------------------------------------------------------------------------------ */

@@ -122,6 +122,7 @@ struct clients {
 	json_t *node; /* its DaemonSet as it is, or NULL */
 	json_t *daemonsets, *pods; /* by protocol */
 	json_t *named; /* {id: image} that classes and volumes ask for */
+	json_t *counts; /* the ConfigMap, or NULL */
 	json_t *orders;
 	struct csi_report report;
 };
@@ -133,6 +134,7 @@ static void clients_done(struct clients *c)
 	json_decref(c->pods);
 	json_decref(c->orders);
 	json_decref(c->named);
+	json_decref(c->counts);
 	csi_report_done(&c->report);
 }
 
@@ -235,7 +237,19 @@ static int read_clients(struct clients *c, bool was_updated, struct error *err)
 	c->pods = json_object();
 	for (size_t i = 0; client_protocols[i].name; i++)
 		json_object_set_new(c->pods, client_protocols[i].name, json_array());
+	/* only told, so a cluster that has not got it does without */
+	(void)kube_get(c->kube, &KIND_CONFIGMAP, c->s->ns, CSI_COUNTS, &c->counts, NULL);
 	return kube_list_each(c->kube, &KIND_POD, c->s->ns, &selector, take_pod, c, NULL, err);
+}
+
+/* Machines take back what they said; one that was lost meanwhile does not. */
+static void forget_counts(const struct clients *c)
+{
+	cleanup_json json_t *patch = json_pack("{s:n}", "data");
+
+	if (c->report.updated && json_object_size(jget(c->counts, "data")))
+		(void)kube_patch(c->kube, &KIND_CONFIGMAP, c->s->ns, CSI_COUNTS, NULL,
+				 KUBE_PATCH_MERGE, patch, NULL, NULL);
 }
 
 /* The order that the node service has been given. New reference, or NULL. */
@@ -254,7 +268,8 @@ static json_t *order_now(const json_t *node, const char *protocol)
 		list = xstrdup(json_string_value(word) + strlen(flag));
 		order = json_array();
 		for (char *id = list, *save; (id = strtok_r(id, ",", &save)); id = NULL)
-			json_array_append_new(order, json_string(id));
+			if (!streq(id, CLIENT_HOST))
+				json_array_append_new(order, json_string(id));
 	}
 	return order;
 }
@@ -343,6 +358,7 @@ static int ensure_clients(struct clients *c, size_t protocol, struct error *err)
 				  .pods = json_object_get(c->pods, name),
 				  .named = streq(name, "glusterfs") ? c->named : NULL,
 				  .order = order,
+				  .counts = c->counts,
 				  .now_ms = clock_wall_ms(c->kube->clock),
 				  .patience_ms = c->s->patience_ms };
 	cleanup_with(clients_plan_done) struct clients_plan p = { 0 };
@@ -382,6 +398,7 @@ int csi_ensure(const struct csi_settings *s, struct kube *kube, struct csi_repor
 		rc = ensure_daemonset(s, kube, csi_node(s, c.orders), err);
 	if (rc < 0)
 		return rc;
+	forget_counts(&c);
 	csi_report_done(report);
 	*report = c.report;
 	c.report = (struct csi_report){ 0 };

@@ -27,7 +27,9 @@
 #define CSI_REFUSED "quartermaster.storage/refused" /* of a client that was taken back: why */
 #define CSI_ORDER_FLAG "--client="
 #define CSI_NODE_NAME "quartermaster-node"
-#define CSI_POOLS "quartermaster-pools" /* ConfigMap: how the owner's pools are reached (csi/pools.h) */
+#define CSI_COUNTS QM_CLIENT_COUNTS /* ConfigMap {NODE: {ID: volumes}} of clients that are to end */
+#define CSI_POOLS                                                                                  \
+	"quartermaster-pools" /* ConfigMap: how the owner's pools are reached (csi/pools.h) */
 #define POOLS_DIR "/etc/quartermaster/pools" /* where the node service has it */
 #define CLIENTS_DIR "/run/quartermaster/clients" /* PROTOCOL/ID/client.sock in it */
 
@@ -36,7 +38,10 @@ struct csi_settings {
 	const char *ns, *deployment;
 	const char *node_image; /* the operator's: of the node service, and has qm-client */
 	const char *own_image; /* the project's image of GlusterFS */
-	/* as client_protocols (clients/remote.h): an image, "host" for none, or NULL for the default */
+	/*
+	 * As client_protocols (clients/remote.h): an image, "host" for the machine's own software, or
+	 * NULL: of GlusterFS own_image, of others what the image of the node service has.
+	 */
 	const char *clients[CLIENT_PROTOCOLS_MAX];
 	const char *kubelet_dir; /* NULL: /var/lib/kubelet */
 	int64_t max_volumes; /* of a machine; 0: no limit */
@@ -44,7 +49,7 @@ struct csi_settings {
 	bool tls; /* the Secret DEPLOYMENT-client is mounted into the client of GlusterFS */
 };
 
-/* The image of a protocol's client; NULL: the host has it. */
+/* The image of a protocol's client; NULL: it has no container. */
 const char *csi_client_image(const struct csi_settings *s, size_t protocol);
 
 /* What they should look like, as pure functions; new references. */

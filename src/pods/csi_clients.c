@@ -56,6 +56,23 @@ static char *trouble_of(const json_t *container)
 	return *line ? TAKE_PTR(line) : xstrdup(waits ? waits : "it failed");
 }
 
+/* Since when it could have been of use and was not: since it was made, or stopped being ready. */
+static const char *unready_since(const json_t *pod)
+{
+	const char *since = jstr(pod, "metadata", "creationTimestamp"), *then;
+	const json_t *condition;
+	size_t i;
+
+	json_array_foreach (jget(pod, "status", "conditions"), i, condition) {
+		then = jstr(condition, "lastTransitionTime");
+		/* times as Kubernetes writes them */
+		if (streq(jstr(condition, "type"), "Ready") && then &&
+		    (!since || strcmp(then, since) > 0))
+			since = then;
+	}
+	return since;
+}
+
 json_t *client_pod(const json_t *pod)
 {
 	const json_t *container = json_array_get(jget(pod, "status", "containerStatuses"), 0);
@@ -65,11 +82,12 @@ json_t *client_pod(const json_t *pod)
 
 	if (!why)
 		why = trouble_of(container);
-	return json_pack("{s:s*, s:s*, s:s*, s:b, s:b, s:b, s:s*}", "node",
+	return json_pack("{s:s*, s:s*, s:s*, s:s*, s:b, s:b, s:b, s:s*}", "node",
 			 jstr(pod, "spec", "nodeName"), "id",
 			 jstr(pod, "metadata", "labels", CSI_CLIENT_ID), "image",
-			 jstr(spec, "image"), "runs", jget(container, "state", "running") != NULL,
-			 "ready", (int)jbool(container, "ready"), "ending",
+			 jstr(spec, "image"), "since", unready_since(pod), "runs",
+			 jget(container, "state", "running") != NULL, "ready",
+			 (int)jbool(container, "ready"), "ending",
 			 jstr(pod, "metadata", "deletionTimestamp") != NULL, "why", why);
 }
 
@@ -132,6 +150,7 @@ static json_t *others(const struct clients_view *v, const char *id)
 
 struct counts {
 	int64_t desired, ready, failing, old, shown;
+	bool given_up; /* one fails for longer than the patience lasts */
 	struct buf text; /* of the first few machines */
 };
 
@@ -141,29 +160,65 @@ static void tell(struct counts *c, const json_t *pod, const char *words)
 		buf_printf(&c->text, "; %s: %s", jstr(pod, "node"), words);
 }
 
-/* One that is not told to end yet will be. */
-static void count_old(struct counts *c, const json_t *pod)
+/* How many volumes that client has on its machine, as the node service there says; -1: not known. */
+static int64_t users_of(const struct clients_view *v, const json_t *pod)
 {
-	cleanup_free char *words =
-		xasprintf("the client of %s stays while its mounts are used", jstr(pod, "image"));
+	const char *text = jstr(v->counts, "data", jstr(pod, "node"));
+	cleanup_json json_t *counts = NULL;
+
+	if (!text || !jstr(pod, "id") || json_parse(text, strlen(text), &counts, NULL) < 0)
+		return -1;
+	return jint(counts, jstr(pod, "id"));
+}
+
+/* One that is not told to end yet will be. */
+static void count_old(const struct clients_view *v, struct counts *c, const json_t *pod)
+{
+	int64_t users = users_of(v, pod);
+	cleanup_free char *number =
+		users < 0 ? xstrdup("")
+			  : xasprintf(" (%lld volume%s)", (long long)users, users == 1 ? "" : "s");
+	cleanup_free char *words = xasprintf("the client of %s stays while its mounts are used%s",
+					     jstr(pod, "image"), number);
 
 	c->old++;
 	if (jbool(pod, "ending"))
 		tell(c, pod, words);
 }
 
-static int64_t age_of(const json_t *have, int64_t now)
+/*
+ * Its own time counts, not that of the image on other machines: one that comes up days after the
+ * others gets as long as they did.
+ */
+static bool is_late(const struct clients_view *v, const json_t *pod)
 {
-	const char *text = jstr(have, "metadata", "creationTimestamp");
+	const char *text = jstr(pod, "since");
 	int64_t then;
 
-	return text && time_parse(text, &then) == 0 ? now - then : 0;
+	return text && time_parse(text, &then) == 0 && v->now_ms - then >= v->patience_ms;
+}
+
+static void count_new(const struct clients_view *v, struct counts *c, const json_t *pod)
+{
+	const char *why = jstr(pod, "why");
+	bool late = is_late(v, pod);
+
+	if (jbool(pod, "ready")) {
+		c->ready++;
+		return;
+	}
+	if (!why && late && jbool(pod, "runs"))
+		why = "it runs, but does not answer";
+	if (!why || jbool(pod, "ending"))
+		return;
+	c->failing++;
+	c->given_up = c->given_up || late;
+	tell(c, pod, why);
 }
 
 static void count(const struct clients_view *v, const char *id, const json_t *have,
 		  struct counts *c)
 {
-	bool late = age_of(have, v->now_ms) >= v->patience_ms;
 	const json_t *pod;
 	size_t i;
 
@@ -171,20 +226,12 @@ static void count(const struct clients_view *v, const char *id, const json_t *ha
 	if (!v->pods)
 		c->ready = jint(have, "status", "numberReady");
 	json_array_foreach (v->pods, i, pod) {
-		const char *why = jstr(pod, "why");
-
 		if (!jstr(pod, "node"))
 			continue;
-		if (!why && late && jbool(pod, "runs"))
-			why = "it runs, but does not answer";
-		if (!streq(jstr(pod, "id"), id)) {
-			if (!jstr(pod, "id") || !json_object_get(v->named, jstr(pod, "id")))
-				count_old(c, pod);
-		} else if (jbool(pod, "ready")) {
-			c->ready++;
-		} else if (why && !jbool(pod, "ending") && ++c->failing) {
-			tell(c, pod, why);
-		}
+		if (streq(jstr(pod, "id"), id))
+			count_new(v, c, pod);
+		else if (!jstr(pod, "id") || !json_object_get(v->named, jstr(pod, "id")))
+			count_old(v, c, pod);
 	}
 }
 
@@ -294,8 +341,7 @@ static void plan(const struct clients_view *v, const char *id, const json_t *old
 		have = NULL;
 	}
 	p->create = !refused;
-	p->refuse = have && !refused && json_array_size(old) && c.failing &&
-		    age_of(have, v->now_ms) >= v->patience_ms;
+	p->refuse = have && !refused && json_array_size(old) && c.given_up;
 	if (have && !refused && is_ready(have, &c))
 		remove_all(p, old, v->named);
 	p->order = settle_order(v->order, order_of(id, old, refused || p->refuse));

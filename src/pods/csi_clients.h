@@ -20,6 +20,7 @@ struct clients_view {
 	const json_t *pods;
 	const json_t *named; /* {id: image} of classes and volumes: these are neither old nor new */
 	const json_t *order; /* as the node service has it, or NULL */
+	const json_t *counts; /* the ConfigMap CSI_COUNTS, or NULL */
 	int64_t now_ms, patience_ms;
 };
 

@@ -20,7 +20,21 @@ const char *csi_client_image(const struct csi_settings *s, size_t protocol)
 
 	if (!image)
 		return streq(client_protocols[protocol].name, "glusterfs") ? s->own_image : NULL;
-	return streq(image, "host") ? NULL : image;
+	return streq(image, CLIENT_HOST) ? NULL : image;
+}
+
+/* Said in so many words: only then is the machine entered, and what that takes asked for. */
+static bool is_hosts(const struct csi_settings *s, size_t protocol)
+{
+	return streq(s->clients[protocol], CLIENT_HOST);
+}
+
+static bool any_is_hosts(const struct csi_settings *s)
+{
+	for (size_t i = 0; client_protocols[i].name; i++)
+		if (is_hosts(s, i))
+			return true;
+	return false;
 }
 
 json_t *csi_driver(const struct csi_settings *s, int64_t now_ms)
@@ -102,11 +116,11 @@ static void add_clients(struct pod *p, const struct csi_settings *s)
 		cleanup_free char *dir = xasprintf(CLIENTS_DIR "/%s", client_protocols[i].name),
 				  *name = xasprintf("client-%s", client_protocols[i].name);
 
-		if (!csi_client_image(s, i))
-			continue;
-		pod_add_host_path(p, name, dir, dir, NULL);
+		if (csi_client_image(s, i))
+			pod_add_host_path(p, name, dir, dir, NULL);
 		/* hostvol reads and writes there what the client's programs do */
-		add_paths(p, &client_protocols[i]);
+		if (csi_client_image(s, i) || is_hosts(s, i))
+			add_paths(p, &client_protocols[i]);
 	}
 }
 
@@ -127,6 +141,9 @@ static void add_order(const struct csi_settings *s, const json_t *orders, json_t
 		struct buf text = { 0 };
 		size_t k;
 
+		if (is_hosts(s, i))
+			json_array_append_new(command,
+					      json_sprintf(CSI_ORDER_FLAG "%s=" CLIENT_HOST, name));
 		if (!csi_client_image(s, i) || !json_array_size(order))
 			continue;
 		json_array_foreach (order, k, id)
@@ -171,8 +188,8 @@ json_t *csi_node(const struct csi_settings *s, const json_t *orders)
 {
 	const char *kubelet = s->kubelet_dir ? s->kubelet_dir : KUBELET_DIR;
 	struct pod p = { .volumes = json_array(), .mounts = json_array() };
-	json_t *labels =
-		json_pack("{s:s, s:s}", QM_LABEL_DEPLOYMENT, s->deployment, WORKLOAD_ROLE, "node");
+	json_t *spec, *labels = json_pack("{s:s, s:s}", QM_LABEL_DEPLOYMENT, s->deployment,
+					  WORKLOAD_ROLE, "node");
 	json_t *env = json_pack("[{s:s, s:{s:{s:s}}}]", "name", "NODE_NAME", "valueFrom",
 				"fieldRef", "fieldPath", "spec.nodeName");
 
@@ -184,12 +201,16 @@ json_t *csi_node(const struct csi_settings *s, const json_t *orders)
 	pod_add_host_path(&p, "dev", "/dev", "/dev", NULL);
 	pod_add_volume(&p, "tmp", json_pack("{s:{}}", "emptyDir"), "/tmp", NULL);
 	add_token(&p);
+	spec = pod_spec("quartermaster-node", 30, p.volumes,
+			container("node", s->node_image, node_command(s, kubelet, orders), env,
+				  p.mounts, true, "32Mi"));
+	/* the machine's first process leads to the machine's own programs (clients/machine.h) */
+	if (any_is_hosts(s))
+		json_object_set_new(spec, "hostPID", json_true());
 	return daemonset(s, CSI_NODE_NAME, labels,
 			 json_pack("{s:s, s:{s:s}}", "type", "RollingUpdate", "rollingUpdate",
 				   "maxUnavailable", "10%"),
-			 pod_spec("quartermaster-node", 30, p.volumes,
-				  container("node", s->node_image, node_command(s, kubelet, orders),
-					    env, p.mounts, true, "32Mi")));
+			 spec);
 }
 
 /* ---- a client -------------------------------------------------------------------------------- */

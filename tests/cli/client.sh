@@ -2,33 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Client containers of `quartermaster up` on a machine that only mounts: which images are refused, that nobody's end is
 # theirs, that images change, and that nothing is left. What is mounted through them: tests/gluster/client.sh, tests/guest/22-clients.sh.
-set -u -o pipefail
-[ -n "${QM_CLIENT_NS:-}" ] || QM_CLIENT_NS=1 exec unshare --mount --propagation private "$0" "$@"
-# so that crun can be used: where a machine mixes cgroups of version 1 and 2 the second is hidden
-[ ! -e /sys/fs/cgroup/unified ] || mount -t tmpfs tmpfs /sys/fs/cgroup/unified
-cd "$(dirname "$0")/../.." || exit 1
-. tests/lib/tap.sh
-. tests/lib/client_image.sh
-build=${QM_BUILD:-build}
-work=$(mktemp -d /var/tmp/qm-client.XXXXXX)
-export QM_STATE_DIR=$work/state QM_RUN_DIR=/run/qm-client.$$
-PATH=$PWD/$build/src/cli:$PWD/$build/src/clients:$PATH
-socket=$QM_RUN_DIR/clients/nfs
-if [ "$(id -u)" != 0 ] || ! { command -v crun || command -v runc; } > /dev/null || [ ! -e /usr/sbin/mount.nfs ]; then
-	echo "1..0 # SKIP needs root, crun or runc, and nfs-common"
-	exit 0
-fi
-cleanup() {
-	quartermaster down --delete-data --force > /dev/null 2>&1
-	rm -rf "$work" "$QM_RUN_DIR"
-}
-trap cleanup EXIT
-trap 'exit 1' INT TERM
-
-up() { timeout 120 quartermaster up "$@"; }
-said() { qm-client --info "$socket" | jq -e "$1"; }
-client() { pgrep -f "^/qm/qm-client .*$socket\$"; }
-pid_of() { pgrep -f "^([^ ]*/)?quartermaster $1( .*)?\$" | while read -r p; do grep -qzx "QM_RUN_DIR=$QM_RUN_DIR" "/proc/$p/environ" && echo "$p"; done; }
+protocol=nfs
+. "$(dirname "$0")/../lib/local_client.sh"
+needs /usr/sbin/mount.nfs nfs-common
 
 echo "# refused"
 check "an image with mount.nfs" client_image "$work/nfs.tar" /usr/sbin/mount.nfs
@@ -53,13 +29,7 @@ check "in namespaces of its own" [ "$(readlink "/proc/$pid/ns/pid")" != "$(readl
 check "with the machine's network" [ "$(readlink "/proc/$pid/ns/net")" = "$(readlink /proc/self/ns/net)" ]
 check "in a cgroup of its own" grep -q "quartermaster-" "/proc/$pid/cgroup"
 check "on a root that cannot be written" refuses 'Read-only' touch "/proc/$pid/root/etc/new"
-again() { local now; now=$(pid_of "$1") && [ -n "$now" ] && [ "$now" != "$2" ]; }
-# one after the other: supervisor and operator start each other, so who kills both at once has ended them
-for victim in supervise operator node api; do
-	old=$(pid_of $victim)
-	check "kill -9 of $victim" kill -9 "$old"
-	check "it comes back" wait_for 30 again $victim "$old"
-done
+kills
 check "the client is the same" [ "$(client)" = "$pid" ]
 check "kill -9 of the client" kill -9 "$pid"
 check "it comes back" wait_for 20 said '.users == 0'
@@ -76,6 +46,5 @@ check "ends the client" [ -z "$(client)" ]
 check "up" up
 check "has the client" said '.users == 0'
 check "down --delete-data" quartermaster down --delete-data
-left() { grep " $work/\| $QM_RUN_DIR" /proc/self/mountinfo; ls -d "$QM_RUN_DIR" "$QM_STATE_DIR"; pgrep -f "$QM_RUN_DIR"; }
 check "nothing is left" [ -z "$(left 2> /dev/null)" ]
 plan

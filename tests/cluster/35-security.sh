@@ -32,6 +32,7 @@ foreign='{"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "ot
 as_operator() { q --as=system:serviceaccount:quartermaster:quartermaster-operator create --dry-run=server -f - <<< "$foreign"; }
 no_token() { q get daemonset -o json | jq -e '.items | length >= 2 and all(.spec.template.spec.automountServiceAccountToken == false)'; }
 check "root file systems are read-only" read_only
+check "the node service is not among the machine's processes, where no protocol is the machine's" eval 'q get daemonset/quartermaster-node -o json | jq -e ".spec.template.spec.hostPID | not"'
 check "the operator reads its own Secrets" may operator -n quartermaster get secret/glusterfs-tls
 check "no other in its namespace" may_not operator -n quartermaster get secret/other
 check "none elsewhere" may_not operator -n kube-system get secrets
@@ -41,6 +42,8 @@ check "a storage pod may do nothing" may_not storage -n quartermaster get storag
 check "nor the node service" may_not node -n quartermaster get pods
 check "but for Events" may node -n default create events
 check "which it does not read" may_not node -n default get events
+check "and for what it counts" may node -n quartermaster patch configmap/quartermaster-clients
+check "no other of these" may_not node -n quartermaster patch configmap/quartermaster-pools
 check "nor a client" may_not client -n quartermaster get secret/glusterfs-client
 check "a client has no token" no_token
 check "the operator touches no DaemonSet but its own" refuses 'touches no DaemonSet but' as_operator

@@ -46,6 +46,7 @@ users_on() {
 uses() { [ "$(users_on "$1" "$2")" = "$3" ]; }
 check "a pod writes on and on" eval 'own_claim written && app writer node1 written "$loop" && runs writer && moves'
 check "by the client that there is" uses 1 "$image" 1
+check "and a pod beside it has a volume" eval 'own_claim idle && app idler node1 idle "sleep 100000" && runs idler'
 
 # ---- an upgrade under I/O
 
@@ -57,13 +58,17 @@ check "its client comes to every machine" wait_for 120 ready_of $next
 check "the writer did not notice" moves
 check "the old one goes where nobody uses it" wait_for 90 gone_from "$image" 'node[23]'
 check "and stays where it is used" eval '[ "$(pods_of "$image")" = node1 ]'
-check "that is said" wait_for 60 says False "3 of 3 machines have the client $next; node1: the client of $image stays"
+check "that is said, and how many volumes it has" wait_for 60 says False "3 of 3 machines have the client $next; node1: the client of $image stays while its mounts are used (2 volumes)"
+check "one goes" k delete pod idler --timeout=60s
+check "that is said" wait_for 60 says False "node1: the client of $image stays while its mounts are used (1 volume)"
+check "by quartermaster status, too" eval '"${QM_BUILD:-build}/src/cli/quartermaster" status -n quartermaster | grep "(1 volume)"'
 check "a new pod beside the writer" eval 'own_claim beside && app second node1 beside "sleep 100000" && runs second'
 check "uses the new client" uses 1 $next 1
 check "the writer has its mount still" eval 'moves && same_daemon'
 check "the writer goes" k delete pod writer --timeout=60s
 check "and so does the last old client" wait_for 60 gone_from "$image" node
 check "that is said" wait_for 60 says True "^3 of 3 machines have the client $next$"
+check "and nothing is counted any more" wait_for 60 eval '[ -z "$(field configmap/quartermaster-clients "{.data}")" ]'
 
 # ---- a bad image
 

@@ -9,7 +9,8 @@
 own_cleanup() {
 	kubectl -n apps delete pod --all --timeout=60s
 	kubectl -n apps delete volumesnapshot,pvc --all --timeout=60s
-	kubectl delete storageclass files --ignore-not-found
+	kubectl delete storageclass files share disk --ignore-not-found
+	[ -z "${disk:-}" ] || losetup -d "$disk"
 	kubectl delete namespace strict --ignore-not-found --wait=false
 	kubectl delete volumesnapshotclass copies --ignore-not-found
 	kubectl delete storageclass late --ignore-not-found
@@ -129,6 +130,36 @@ check "has the data" eval 'app e node2 restored "md5sum < /data/y && sleep 10000
 check "a clone" ask cloned glusterfs ReadWriteMany 96Mi "$from_claim"
 check "has what is there now" eval 'app f node3 cloned "cat /data/x && sleep 100000" && runs f && [ "$(k logs f)" = other ]'
 
+# ---- storage that others keep: classes that are a ConnectionInfo
+
+pv_of() { kubectl get pv "$(k get pvc "$1" -o jsonpath='{.spec.volumeName}')" -o json; }
+# foreign_class NAME PARAMETERS
+foreign_class() {
+	jq -n --arg name "$1" --argjson parameters "$2" '{apiVersion: "storage.k8s.io/v1", kind: "StorageClass", metadata: {name: $name},
+		provisioner: "csi.quartermaster.storage", allowVolumeExpansion: true, parameters: $parameters}' | kubectl apply -f -
+}
+capacity() { [ "$(k get pvc "$1" -o jsonpath='{.status.capacity.storage}')" = "$2" ]; }
+larger() { truncate -s 640M "$(losetup -nO BACK-FILE "$disk")" && losetup -c "$disk" && grow lun 640Mi; }
+all_grown() { capacity shared 96Mi && capacity lun 640Mi && [ "$(size_of l)" -gt $((500 * 1024)) ]; }
+no_foreign() { kubectl get pv -o json | jq -e '[.items[] | select(.metadata.annotations["quartermaster.storage/connection"])] == []'; }
+share=$(pv_of dir | jq -c '.spec.csi.volumeAttributes | {driverVolumeType, export, name, options}')
+disk=$(lab disk 2 320M)
+check "a class of a share of GlusterFS" foreign_class share "$share"
+check "a claim of it" ask shared share ReadWriteMany 64Mi
+check "its volume is what the class says" eval 'pv_of shared | jq -e --argjson share "$share" ".spec.csi.volumeAttributes | {driverVolumeType, export, name, options} == \$share"'
+check "a pod writes there" eval 'app sh node2 shared "echo foreign > /data/foreign && sleep 100000" && runs sh'
+check "the share has it" eval '[ "$(k exec d -- cat /data/foreign)" = foreign ]'
+check "a class of a disk" foreign_class disk "{\"driverVolumeType\": \"LOCAL\", \"devicePath\": \"$disk\", \"fencing\": \"none\", \"csi.storage.k8s.io/fstype\": \"xfs\"}"
+check "a claim of it" ask lun disk ReadWriteOnce 320Mi
+check "a pod writes to it" eval 'app l node2 lun "echo foreign > /data/f && sync && sleep 100000" && runs l && k exec l -- grep " /data xfs " /proc/mounts'
+check "a second claim of the disk waits, and is told" eval 'want second disk ReadWriteOnce 320Mi && wait_for 30 said second "has a claim already"'
+check "both are asked for more, where the disk has grown" eval 'grow shared 96Mi && larger && wait_for 60 all_grown'
+check "pods and claims go" eval 'goes sh l && k delete pvc shared second lun --timeout=60s'
+check "and their volumes" wait_for 30 no_foreign
+check "the share has the data still" eval '[ "$(k exec d -- cat /data/foreign)" = foreign ]'
+check "so has the disk, for the next claim" eval 'ask lun disk ReadWriteOnce 64Mi && app l node3 lun "cat /data/f && sleep 100000" && runs l && [ "$(k logs l)" = foreign ]'
+check "which goes" eval 'goes l && k delete pvc lun --timeout=60s && losetup -d "$disk"'
+
 # ---- ephemeral
 
 ephemeral() {
@@ -226,7 +257,6 @@ attributes_class() { # NAME KEY VALUE
 	jq -n --arg name "$1" --arg key "$2" --arg value "$3" '{apiVersion: "storage.k8s.io/v1", kind: "VolumeAttributesClass", metadata: {name: $name},
 		driverName: "csi.quartermaster.storage", parameters: {($key): $value}}' | kubectl apply -f -
 }
-pv_of() { kubectl get pv "$(k get pvc "$1" -o jsonpath='{.spec.volumeName}')" -o json; }
 change() { k patch pvc east --patch "{\"spec\":{\"volumeAttributesClassName\":\"$1\"}}"; }
 in_force() { k wait pvc/east --for=jsonpath='{.status.currentVolumeAttributesClassName}'="$1" --timeout=30s && pv_of east | jq -e --arg class "$1" '.spec.volumeAttributesClassName == $class'; }
 check "growing beyond all room is refused" eval 'grow dir 100Gi && wait_for 30 eval "[ \$(k get pvc dir -o jsonpath={.status.allocatedResourceStatuses.storage}) = ControllerResizeInfeasible ]"'

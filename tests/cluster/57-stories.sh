@@ -10,6 +10,7 @@
 export QM_STATE_DIR=$work/state QM_RUN_DIR=/run/qm-stories.$$ # of the tire-kicker's own machine
 own_cleanup() {
 	lab exec 3 umount /usr/sbin/glusterfs
+	lab exec 2 sh -c 'umount /usr/lib/ssl; rm -rf /run/ssl /var/lib/glusterd'
 	[ ! -d "$QM_STATE_DIR" ] || QM_BIN=$work/bin ./quickstart down
 	kubectl -n stories delete pod --all --grace-period=1 --timeout=60s
 	kubectl -n stories delete volumesnapshot,pvc --all --timeout=60s
@@ -138,30 +139,35 @@ in_client_pod() {
 containerized() { each_client 1 in_client_pod && each_client 3 in_client_pod && no_client; }
 story "6: As a Platform Matinaer I want the VCS containerized" containerized
 
-# The platform's own image of the node service, with its own software and certificates
+# Machine 2 has client software of its own, which the platform gave the certificates of the pools
 platform() {
-	local tar=$archives/quartermaster-glusterfs.tar layer layers=() name
-	for layer in $(tar -xOf "$tar" ./manifest.json | jq -r '.[0].Layers[]'); do
-		layers+=("$work/platform-${#layers[@]}.tar") && tar -xOf "$tar" "./$layer" | gunzip > "${layers[-1]}" || return
+	local name
+	lab exec 2 sh -c 'cp -a /usr/lib/ssl /run/ssl && mount --bind /run/ssl /usr/lib/ssl && mkdir -p /var/lib/glusterd && touch /var/lib/glusterd/secure-access' || return
+	for name in pem:tls.crt key:tls.key ca:ca.crt; do
+		field secret/glusterfs-client "{.data.$(sed 's/.*://; s/\./\\./' <<< $name)}" | base64 -d | lab exec 2 tee "/usr/lib/ssl/glusterfs.${name%:*}" > /dev/null || return
 	done
-	mkdir -p "$work/platform/etc/ssl/glusterfs" "$work/platform/var/lib/glusterd" && : > "$work/platform/var/lib/glusterd/secure-access"
-	for name in tls.crt tls.key ca.crt; do field secret/glusterfs-client "{.data.${name/./\\.}}" | base64 -d > "$work/platform/etc/ssl/glusterfs/$name" || return; done
-	echo platform > "$work/platform/etc/platform" && tar -C "$work/platform" -cf "$work/platform.tar" . && lab image platform.example/node:1 "${layers[@]}" "$work/platform.tar"
 }
 unmanaged() { [ -z "$(q get daemonset,pod -l quartermaster.storage/client=glusterfs -o name)" ]; }
-rolled() { q rollout status daemonset/quartermaster-node --timeout=10s && [ "$(field daemonset/quartermaster-node '{.spec.template.spec.containers[0].image}')" = platform.example/node:1 ]; }
-is_platforms() { lab exec "$1" test -e "/proc/$2/root/etc/platform"; }
+told_host() { field daemonset/quartermaster-node '{.spec.template.spec.containers[0].command}' | grep -F -e --client=glusterfs=host && q rollout status daemonset/quartermaster-node --timeout=10s; }
+is_machines() { [ "$(lab exec "$1" readlink "/proc/$2/ns/mnt")" = "$(lab exec "$1" readlink /proc/1/ns/mnt)" ] && ! lab exec "$1" grep kubepods "/proc/$2/cgroup"; }
 by_host() {
-	k delete pod app next --timeout=60s && platform &&
-		operator_args --node-image= --node-image=platform.example/node:1 --glusterfs-mount-container= --glusterfs-mount-container=host &&
-		wait_for 60 unmanaged && wait_for 90 rolled &&
-		runs app 2 && each_client 2 is_platforms
+	k delete pod app next --timeout=60s && platform && operator_args --glusterfs-mount-container= --glusterfs-mount-container=host &&
+		wait_for 60 unmanaged && wait_for 90 told_host && runs app 2 && each_client 2 is_machines
 }
+node_pod() { q get pod -l quartermaster.storage/role=node --field-selector "spec.nodeName=node$1" -o name; }
+outlives() {
+	local before
+	before=$(client_pids 2) && q delete "$(node_pod 2)" --timeout=60s && q rollout status daemonset/quartermaster-node --timeout=60s &&
+		k exec app -- sh -c 'echo more >> /data/more && cat /data/more' && [ "$(client_pids 2)" = "$before" ]
+}
+told_missing() { k get events -o json | jq -r '.items[] | select(.involvedObject.name == "none") | .message' | grep 'this machine has no program glusterfs; install it there (Debian: glusterfs-client), or have it in a container: --glusterfs-mount-container=IMAGE'; }
 story "6: As a Platform Maintainer I do not want the VCS containerized or managed by the Framework. The platform will manage the VCS." by_host
+check "that software outlives the node service's pod" outlives
+check "a machine that has none is told so" eval 'example none 3 | k apply -f - && wait_for 60 told_missing'
 
 # ---- examples, letter by letter
 
-as_installed_again() { k delete pod app --timeout=60s && operator_as_installed && clients_as_told && wait_for 90 on_all default_client && q rollout status daemonset/quartermaster-node --timeout=90s; }
+as_installed_again() { k delete pod app none --timeout=60s && operator_as_installed && clients_as_told && wait_for 90 on_all default_client && q rollout status daemonset/quartermaster-node --timeout=90s; }
 examples() { k apply -f docs/examples/claim.yaml -f docs/examples/pod.yaml -f docs/examples/snapshot.yaml && ready my-app && bound restored; }
 restored() { runs other 3 restored && k exec other -- test -s /data/started; }
 # A store of its own, although $KUBECONFIG names the cluster

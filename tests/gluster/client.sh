@@ -2,30 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Local mode with the GlusterFS client in a container of crun or runc: a claim is mounted through it, all that keeps it is
 # killed, the image changes, and nothing is left at the end. Prints TAP.
-set -u -o pipefail
-# in a mount namespace of its own: those of others that are made meanwhile would copy our mounts, and keep them
-[ -n "${QM_CLIENT_NS:-}" ] || QM_CLIENT_NS=1 exec unshare --mount --propagation private "$0" "$@"
-# and crun can be used there: where a machine mixes cgroups of version 1 and 2 the second is hidden
-[ ! -e /sys/fs/cgroup/unified ] || mount -t tmpfs tmpfs /sys/fs/cgroup/unified
-cd "$(dirname "$0")/../.." || exit 1
-. tests/lib/tap.sh
-. tests/lib/client_image.sh
-build=${QM_BUILD:-build}
-work=$(mktemp -d /var/tmp/qm-local-client.XXXXXX)
-export QM_STATE_DIR=$work/state QM_RUN_DIR=/run/qm-client.$$
-PATH=$PWD/$build/src/cli:$PWD/$build/src/clients:$PATH
+protocol=glusterfs
+. "$(dirname "$0")/../lib/local_client.sh"
+needs /usr/sbin/glusterd glusterfs-server
 mnt=$work/mnt
-socket=$QM_RUN_DIR/clients/glusterfs
-if [ "$(id -u)" != 0 ] || ! command -v glusterd > /dev/null || ! { command -v crun || command -v runc; } > /dev/null; then
-	echo "1..0 # SKIP needs root, glusterd, and crun or runc"
-	exit 0
-fi
-cleanup() {
-	quartermaster down --delete-data --force > /dev/null 2>&1
-	rm -rf "$work" "$QM_RUN_DIR"
-}
-trap cleanup EXIT
-trap 'exit 1' INT TERM
 
 cat > "$work/node.yaml" << END
 apiVersion: coreos.com/v1
@@ -36,11 +16,7 @@ spec:
   storageNetwork: {ips: [10.118.$((20 + $$ % 200)).1]}
   directories: [$work/dir]
 END
-up() { timeout 120 quartermaster up -f "$work/node.yaml" --volume-type none "$@"; }
-info() { qm-client --info "$socket"; }
-said() { info | jq -e "$1"; }
-client() { pgrep -f "^/qm/qm-client .*$socket\$"; }
-pid_of() { pgrep -f "^([^ ]*/)?quartermaster $1( .*)?\$" | while read -r p; do grep -qzx "QM_RUN_DIR=$QM_RUN_DIR" "/proc/$p/environ" && echo "$p"; done; }
+up_flags=(-f "$work/node.yaml" --volume-type none)
 intact() { [ "$(sha256sum < "$mnt/data")" = "$sum" ] && echo "$RANDOM" > "$mnt/more"; }
 
 image() { client_image "$work/$1.tar" /usr/sbin/glusterfs "$(dirname "$(find /usr/lib -path '*/glusterfs/*' -name 'rpc-transport' | head -n 1)")"; }
@@ -64,14 +40,7 @@ check "which knows all groups of a caller" by_group
 check "in a cgroup of its own" grep -q "quartermaster-" "/proc/$daemon/cgroup"
 check "on a root that cannot be written" grep -q ' / / ro\|/rootfs / ro' "/proc/$daemon/mountinfo"
 
-again() { local now; now=$(pid_of "$1") && [ -n "$now" ] && [ "$now" != "$2" ]; }
-# one after the other: supervisor and operator start each other, so who kills both at once has ended them
-for victim in supervise operator node api; do
-	old=$(pid_of "$victim")
-	check "kill -9 of $victim" kill -9 "$old"
-	check "the data is there" intact
-	check "it comes back" wait_for 30 again "$victim" "$old"
-done
+kills intact
 check "the client is the same" [ "$(client)" = "$pid" ]
 check "and has served all the time" intact
 
@@ -94,6 +63,6 @@ check "mounted once more" quartermaster mount data "$mnt"
 check "the data is there" intact
 
 check "down --delete-data" quartermaster down --delete-data
-left() { grep " $work/\| $QM_RUN_DIR" /proc/self/mountinfo; ls -d "$QM_RUN_DIR" "$QM_STATE_DIR"; find /sys/fs/cgroup -maxdepth 2 ! -path "*/unified/*" -name "quartermaster-qm*" -newer "$work/node.yaml"; pgrep -f "$QM_RUN_DIR"; }
-check "nothing is left" [ -z "$(left 2> /dev/null)" ]
+cgroups() { find /sys/fs/cgroup -maxdepth 2 ! -path "*/unified/*" -name "quartermaster-qm*" -newer "$work/node.yaml"; }
+check "nothing is left" [ -z "$(left cgroups 2> /dev/null)" ]
 plan

@@ -4,41 +4,10 @@
 [ -n "${QM_GUEST:-}" ] || exec "$(dirname "$0")/run" "$0" "$@"
 set -u
 . tests/lib/tap.sh
+. tests/guest/samba.sh
 PATH=$PWD/${QM_BUILD:-build}/hostvol:$PATH
 password='p,w"d \with: all'
 
-start_server() {
-	mkdir -p /run/samba /run/smb/{private,lock,state,cache,rpc} /run/share/vol-a /run/share/vol-b || return
-	cat > /run/smb/smb.conf <<-END
-		[global]
-		server role = standalone server
-		server min protocol = SMB2
-		private dir = /run/smb/private
-		lock directory = /run/smb/lock
-		state directory = /run/smb/state
-		cache directory = /run/smb/cache
-		pid directory = /run/smb
-		ncalrpc dir = /run/smb/rpc
-		log file = /run/smb/log
-		interfaces = lo
-		bind interfaces only = yes
-		disable netbios = yes
-		smb ports = 445
-		load printers = no
-		disable spoolss = yes
-		map to guest = Bad User
-		[data]
-		path = /run/share
-		read only = no
-		[open]
-		path = /run/share
-		guest ok = yes
-		read only = yes
-	END
-	printf '%s\n%s\n' "$password" "$password" | smbpasswd -c /run/smb/smb.conf -a -s root &&
-		modprobe cifs && smbd -D -s /run/smb/smb.conf
-}
-listens() { (: < /dev/tcp/127.0.0.1/445); }
 # info VOLUME NAME [KEY VALUE]…
 info() {
 	jq -nc --arg id "$1" --arg name "$2" --arg pw "$password" '{driverVolumeType: "SMB", volumeId: $id,
@@ -55,8 +24,8 @@ connect() { info "$@"; hostvol connect "/run/$1.json"; }
 mount_count() { [ "$(grep -c ' cifs ' /proc/mounts)" = "$1" ] || { grep cifs /proc/mounts; return 1; }; }
 path_of() { hostvol path "$1"; }
 
-check "a Samba server" start_server
-check "it listens" wait_for 30 listens
+check "a Samba server" samba_start
+check "it samba_listens" wait_for 30 samba_listens
 check "a volume is connected" connect a vol-a
 check "it is mounted" mount_count 1
 written() { echo hello > "$(path_of a)/file" && [ "$(cat /run/share/vol-a/file)" = hello ]; }

@@ -694,6 +694,13 @@ static void await_told(atomic_int *told, int before)
 	}
 }
 
+static atomic_size_t most_seen;
+
+static void note_most(size_t most, void *userdata)
+{
+	atomic_store(&most_seen, most);
+}
+
 /* At the beginning, when a daemon ends, and when a client does. */
 static void watched(void **state)
 {
@@ -705,8 +712,9 @@ static void watched(void **state)
 	s->old = start_in(s->old_dir, "old");
 	s->new = start_in(s->new_dir, "new");
 	assert_runs_in(s, "old", "/mnt/1", s->old);
-	assert_int_equal(clients_watch_start(s->dir, count_told, &told, &w, NULL), 0);
+	assert_int_equal(clients_watch_start(s->dir, count_told, note_most, &told, &w, NULL), 0);
 	await_told(&told, 1);
+	assert_int_equal(atomic_load(&most_seen), 2); /* two clients of one protocol */
 	assert_int_equal(host->await_end(host, "glusterfs", "/mnt/1", true, 20000), 0);
 	await_told(&told, 3);
 	end_one(s->new);

@@ -9,10 +9,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "csi/node.h"
-#include "grpc/grpc.h"
 #include "mounts/bind.h"
-#include "proto/csi.pb-c.h"
+#include "node_setup.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,16 +24,13 @@
 #include <fcntl.h>
 #include <linux/fuse.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-#define TIMEOUT_MS 60000
 #define STEP_MS 20000
-#define ID "v1.pool.d.pvc-1"
 #define SECRET "hunter2-is-secret"
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define SWAPS 20 /* processes are slow to make there */
@@ -43,35 +38,15 @@
 #define SWAPS 300
 #endif
 
-static char dir[] = "/tmp/qm-test-attack.XXXXXX";
-static struct csi_node *node;
-static bool can_mount;
-
 typedef char path_t[PATH_MAX];
 
-/* Below the test's directory; the text is the caller's. */
+/* Below the test's directory; the text is the caller's, since what is asked often would fill memory. */
 static char *at(path_t p, const char *name)
 {
 	snprintf(p, sizeof(path_t), "%s/%s", dir, name);
 	return p;
 }
 #define AT(name) at((path_t){ 0 }, name)
-
-static enum grpc_code call(const char *method, const void *request, struct error *err)
-{
-	struct grpc_client *c = NULL;
-	enum grpc_code code = GRPC_OK;
-	void *reply = NULL;
-
-	assert_int_equal(grpc_client_new(AT("csi.sock"), &c, NULL), 0);
-	if (grpc_client_call(c, &csi__v1__node__descriptor, method, request, TIMEOUT_MS, &reply,
-			     &code, err) == 0) {
-		protobuf_c_message_free_unpacked(reply, NULL);
-		code = GRPC_OK;
-	}
-	grpc_client_free(c);
-	return code;
-}
 
 /* ---- requests --------------------------------------------------------------------------------- */
 
@@ -82,11 +57,6 @@ typedef Csi__V1__NodeStageVolumeRequest__VolumeContextEntry entry_t;
 			&csi__v1__node_stage_volume_request__volume_context_entry__descriptor),    \
 			(char *)(k), (char *)(v)                                                   \
 	}
-
-static Csi__V1__VolumeCapability__MountVolume mount_volume =
-	CSI__V1__VOLUME_CAPABILITY__MOUNT_VOLUME__INIT;
-static Csi__V1__VolumeCapability__AccessMode writer = CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__INIT;
-static Csi__V1__VolumeCapability capability = CSI__V1__VOLUME_CAPABILITY__INIT;
 
 static enum grpc_code stage(const char *id, const char *staging, const char *driver,
 			    const char *device, bool secret, struct error *err)
@@ -107,7 +77,7 @@ static enum grpc_code stage(const char *id, const char *staging, const char *dri
 	s.value = (char *)SECRET;
 	q.secrets = secrets;
 	q.n_secrets = secret;
-	return call("NodeStageVolume", &q, err);
+	return call_err("NodeStageVolume", &q, NULL, err);
 }
 
 static enum grpc_code publish(const char *id, const char *staging, const char *target,
@@ -119,43 +89,16 @@ static enum grpc_code publish(const char *id, const char *staging, const char *t
 	q.staging_target_path = (char *)staging;
 	q.target_path = (char *)target;
 	q.volume_capability = &capability;
-	return call("NodePublishVolume", &q, err);
+	return call_err("NodePublishVolume", &q, NULL, err);
 }
 
-static enum grpc_code unpublish(const char *id, const char *target)
-{
-	Csi__V1__NodeUnpublishVolumeRequest q = CSI__V1__NODE_UNPUBLISH_VOLUME_REQUEST__INIT;
-
-	q.volume_id = (char *)id;
-	q.target_path = (char *)target;
-	return call("NodeUnpublishVolume", &q, NULL);
-}
-
-static enum grpc_code unstage(const char *id, const char *staging)
-{
-	Csi__V1__NodeUnstageVolumeRequest q = CSI__V1__NODE_UNSTAGE_VOLUME_REQUEST__INIT;
-
-	q.volume_id = (char *)id;
-	q.staging_target_path = (char *)staging;
-	return call("NodeUnstageVolume", &q, NULL);
-}
-
-static enum grpc_code stats(const char *id, const char *path, struct error *err)
+static enum grpc_code usage(const char *id, const char *path, struct error *err)
 {
 	Csi__V1__NodeGetVolumeStatsRequest q = CSI__V1__NODE_GET_VOLUME_STATS_REQUEST__INIT;
 
 	q.volume_id = (char *)id;
 	q.volume_path = (char *)path;
-	return call("NodeGetVolumeStats", &q, err);
-}
-
-static enum grpc_code expand(const char *id, const char *path)
-{
-	Csi__V1__NodeExpandVolumeRequest q = CSI__V1__NODE_EXPAND_VOLUME_REQUEST__INIT;
-
-	q.volume_id = (char *)id;
-	q.volume_path = (char *)path;
-	return call("NodeExpandVolume", &q, NULL);
+	return call_err("NodeGetVolumeStats", &q, NULL, err);
 }
 
 /* ---- what must not change --------------------------------------------------------------------- */
@@ -227,7 +170,7 @@ static void test_ids(void **state)
 		assert_no_such(publish(id, AT("kubelet/s"), AT("kubelet/t"), NULL), "publish", id);
 		assert_no_such(unpublish(id, AT("kubelet/t")), "unpublish", id);
 		assert_no_such(unstage(id, AT("kubelet/s")), "unstage", id);
-		assert_no_such(stats(id, AT("kubelet/t"), NULL), "stats", id);
+		assert_no_such(usage(id, AT("kubelet/t"), NULL), "stats", id);
 		assert_no_such(expand(id, AT("kubelet/t")), "expand", id);
 	}
 	assert_victim_whole();
@@ -262,7 +205,7 @@ static void test_paths(void **state)
 		assert_no_such(publish(ID, p, AT("kubelet/t"), NULL), "publish", p);
 		assert_no_such(unpublish(ID, p), "unpublish", p);
 		assert_no_such(unstage(ID, p), "unstage", p);
-		assert_no_such(stats(ID, p, NULL), "stats", p);
+		assert_no_such(usage(ID, p, NULL), "stats", p);
 	}
 	assert_victim_whole();
 }
@@ -517,7 +460,7 @@ static void *ask_for_what_hangs(void *arg)
 
 		if (code == GRPC_OK)
 			return (void *)"publish";
-		if (stats("hangs", AT("kubelet/shows"), &err) == GRPC_OK)
+		if (usage("hangs", AT("kubelet/shows"), &err) == GRPC_OK)
 			return (void *)"measure";
 		atomic_fetch_add(&hung_calls, 1);
 	}
@@ -554,7 +497,7 @@ static void test_hung_mount(void **state)
 		snprintf(target, sizeof(target), "kubelet/other-%d", i);
 		assert_int_equal(stage(id, AT(staging), "LOCAL", AT("data"), false, NULL), GRPC_OK);
 		assert_int_equal(publish(id, AT(staging), AT(target), NULL), GRPC_OK);
-		assert_int_equal(stats(id, AT(target), NULL), GRPC_OK);
+		assert_int_equal(usage(id, AT(target), NULL), GRPC_OK);
 		assert_int_equal(unpublish(id, AT(target)), GRPC_OK);
 		assert_int_equal(unstage(id, AT(staging)), GRPC_OK);
 	}
@@ -569,7 +512,7 @@ static void test_hung_mount(void **state)
 	pthread_join(thread, &result);
 	assert_null(result);
 	assert_int_equal(children(), left);
-	(void)stats("hangs", AT("kubelet/shows"), &err);
+	(void)usage("hangs", AT("kubelet/shows"), &err);
 	print_message("%d hang; \"%s\"\n", left, err.message);
 	assert_non_null(strstr(err.message, "still hangs in the kernel, since "));
 	fuse_end(AT("hangs"));
@@ -584,36 +527,15 @@ static void test_hung_mount(void **state)
 
 static int setup(void **state)
 {
-	static const char *const dirs[] = { "kubelet", "data", "victim", "victim/t" };
-	static path_t kubelet, sock, state_dir, run_dir;
-	struct csi_node_options o = { .node_id = "tester" };
-	struct error err = ERROR_INIT;
+	static const char *const dirs[] = { "kubelet", "victim", "victim/t" };
 
-	writer.mode = CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__SINGLE_NODE_WRITER;
-	capability.access_mode = &writer;
-	capability.access_type_case = CSI__V1__VOLUME_CAPABILITY__ACCESS_TYPE_MOUNT;
-	capability.mount = &mount_volume;
-	can_mount =
-		unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
-	assert_non_null(mkdtemp(dir));
+	node_prepare();
 	for (size_t i = 0; i < ARRAY_SIZE(dirs); i++)
 		assert_int_equal(mkdir(AT(dirs[i]), 0755), 0);
-	assert_int_equal(file_write(AT("data/file"), "x", 1, 0600, NULL), 0);
 	assert_int_equal(file_write(AT("victim/precious"), "x", 1, 0600, NULL), 0);
 	assert_int_equal(file_write(AT("victim/empty"), "", 0, 0600, NULL), 0);
-	o.kubelet_dir = at(kubelet, "kubelet");
-	o.endpoint = at(sock, "csi.sock");
-	o.state_dir = at(state_dir, "state");
-	o.run_dir = at(run_dir, "run");
-	if (csi_node_start(&o, &node, &err) < 0)
-		fail_msg("%s", err.message);
+	node_start((struct csi_node_options){ .kubelet_dir = in_dir("kubelet") });
 	return 0;
-}
-
-static int teardown(void **state)
-{
-	csi_node_free(node);
-	return remove_tree(dir, NULL);
 }
 
 int main(void)
@@ -627,5 +549,5 @@ int main(void)
 		cmocka_unit_test(test_hung_mount),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup, node_teardown);
 }

@@ -204,6 +204,13 @@ static void test_nfs_versions(void **state)
 	rig->fake->helper_says = "mount.nfs: access denied by server while mounting h:/e";
 	atomic_store(&rig->fake->calls, 0);
 	fails_with(rig, NFS_A, EIO, "access denied");
+	/* the way out is on the second line */
+	rig->fake->helper_says = "mount.nfs: rpc.statd is not running but is required for remote "
+				 "locking.\nmount.nfs: Either use '-o nolock' to keep locks local, "
+				 "or start statd.\n";
+	fails_with(rig, NFS_A, EIO,
+		   "mount.nfs: rpc.statd is not running but is required for remote locking. Either "
+		   "use '-o nolock' to keep locks local, or start statd.");
 	assert_int_equal(rig->fake->mounts_made, 1);
 	assert_int_equal(rig_records(rig), 0);
 }

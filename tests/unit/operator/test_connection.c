@@ -217,6 +217,8 @@ static void on_a_cluster(void **state)
 	assert_string_equal(jstr(grown, "spec", "capacity", "storage"), "2Gi");
 	assert_string_equal(jstr(json_array_get(jget(told, "status", "conditions"), 0), "type"),
 			    "FileSystemResizePending");
+	/* kubelet makes that the claim's capacity */
+	assert_string_equal(jstr(told, "status", "allocatedResources", "storage"), "2Gi");
 	patch(f, &KIND_PV, object_name(pv),
 	      json_pack("{s:{s:s}}", "spec", "persistentVolumeReclaimPolicy", "Retain"));
 	tell(f, &KIND_PV, object_name(pv), json_pack("{s:s}", "phase", "Released"));

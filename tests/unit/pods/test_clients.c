@@ -16,7 +16,8 @@
 #define OLD "example.org/gluster:11"
 
 static char *new_id, *old_id;
-static json_t *daemonsets, *pods;
+static json_t *daemonsets, *pods, *counts;
+static const char *made; /* when the pods that are added now were made */
 static struct clients_plan p;
 
 static int begin(void **state)
@@ -25,6 +26,8 @@ static int begin(void **state)
 	old_id = client_image_id(OLD);
 	daemonsets = json_array();
 	pods = json_array();
+	counts = NULL;
+	made = "1970-01-01T00:00:10Z";
 	return 0;
 }
 
@@ -33,6 +36,7 @@ static int end(void **state)
 	clients_plan_done(&p);
 	json_decref(daemonsets);
 	json_decref(pods);
+	json_decref(counts);
 	free(new_id);
 	free(old_id);
 	return 0;
@@ -55,10 +59,11 @@ static json_t *add_daemonset(const char *image, const char *created, int desired
 static json_t *add_pod(const char *image, const char *node, bool ready, json_t *state)
 {
 	cleanup_free char *id = client_image_id(image);
-	cleanup_json json_t *pod = json_pack(
-		"{s:{s:{s:s}}, s:{s:s, s:[{s:s}]}, s:{s:[{s:b, s:o}]}}", "metadata", "labels",
-		CSI_CLIENT_ID, id, "spec", "nodeName", node, "containers", "image", image, "status",
-		"containerStatuses", "ready", (int)ready, "state", state);
+	cleanup_json json_t *pod =
+		json_pack("{s:{s:s, s:{s:s}}, s:{s:s, s:[{s:s}]}, s:{s:[{s:b, s:o}]}}", "metadata",
+			  "creationTimestamp", made, "labels", CSI_CLIENT_ID, id, "spec",
+			  "nodeName", node, "containers", "image", image, "status",
+			  "containerStatuses", "ready", (int)ready, "state", state);
 	json_t *seen = client_pod(pod);
 
 	json_array_append_new(pods, seen);
@@ -82,6 +87,7 @@ static void look(int seconds, const json_t *order)
 				  .daemonsets = daemonsets,
 				  .pods = pods,
 				  .order = order,
+				  .counts = counts,
 				  .now_ms = seconds * 1000LL,
 				  .patience_ms = PATIENCE_MS };
 
@@ -124,6 +130,17 @@ static void beside_the_old_one(void **state)
 	assert_string_equal(p.message, "1 of 2 machines have the client " NEW);
 }
 
+/* text: what the machine b says of its clients; stolen. */
+static void says_how_many(const json_t *order, char *text, const char *words)
+{
+	cleanup_free char *said = text;
+
+	json_decref(counts);
+	counts = json_pack("{s:{s:s, s:s}}", "data", "a", "{}", "b", said);
+	look(30, order);
+	assert_string_equal(p.message + strlen(p.message) - strlen(words), words);
+}
+
 static void everywhere(void **state)
 {
 	cleanup_json json_t *order = json_pack("[s, s]", new_id, old_id);
@@ -148,6 +165,14 @@ static void everywhere(void **state)
 	assert_non_null(strstr(p.message, "2 of 2 machines"));
 	assert_non_null(
 		strstr(p.message, "b: the client of " OLD " stays while its mounts are used"));
+	assert_null(strstr(p.message, "volume"));
+	says_how_many(order, xasprintf("{\"x\":1,\"%s\":3}", old_id),
+		      " stays while its mounts are used (3 volumes)");
+	says_how_many(order, xasprintf("{\"%s\":1}", old_id),
+		      " stays while its mounts are used (1 volume)");
+	says_how_many(order, xstrdup("{}"), " stays while its mounts are used (0 volumes)");
+	says_how_many(order, xstrdup("["),
+		      " stays while its mounts are used"); /* no machine wrote that */
 	/* what is no longer there is left in the order: the node service need not roll */
 	assert_order(new_id, old_id);
 
@@ -198,6 +223,34 @@ static void bad_image(void **state)
 	look(9001, order);
 	assert_true(p.create);
 	assert_int_equal(json_array_size(p.remove), 1);
+}
+
+/* A machine that comes late, or whose client fails after all was well, gets as long as the others. */
+static void fails_late(void **state)
+{
+	cleanup_json json_t *order = json_pack("[s, s]", new_id, old_id), *ready = NULL, *seen;
+	int late = 10 + 5 * PATIENCE_MS / 1000;
+
+	add_daemonset(OLD, "1970-01-01T00:00:00Z", 2);
+	add_daemonset(NEW, "1970-01-01T00:00:10Z", 2);
+	add_pod(NEW, "a", true, running());
+	made = "1970-01-01T00:50:10Z"; /* `late` */
+	add_pod(NEW, "b", false, waiting("ErrImagePull", "no such image"));
+	look(late + 1, order);
+	assert_string_equal(p.reason, "ClientFails");
+	assert_false(p.refuse);
+	look(late + PATIENCE_MS / 1000 - 1, order);
+	assert_false(p.refuse);
+	look(late + PATIENCE_MS / 1000, order);
+	assert_true(p.refuse);
+
+	/* the pod is old, but was ready until just now */
+	ready = json_pack("{s:{s:s}, s:{s:[{s:s, s:s}, {s:s, s:s}]}}", "metadata",
+			  "creationTimestamp", "1970-01-01T00:00:10Z", "status", "conditions",
+			  "type", "PodScheduled", "lastTransitionTime", "1970-01-09T00:00:10Z",
+			  "type", "Ready", "lastTransitionTime", made);
+	seen = client_pod(ready);
+	assert_string_equal(jstr(seen, "since"), made);
 }
 
 /* What was taken back goes when it is not wanted any more. */
@@ -291,6 +344,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(beside_the_old_one, begin, end),
 		cmocka_unit_test_setup_teardown(everywhere, begin, end),
 		cmocka_unit_test_setup_teardown(bad_image, begin, end),
+		cmocka_unit_test_setup_teardown(fails_late, begin, end),
 		cmocka_unit_test_setup_teardown(another_choice, begin, end),
 		cmocka_unit_test_setup_teardown(bad_from_the_beginning, begin, end),
 		cmocka_unit_test_setup_teardown(named_by_a_class, begin, end),

@@ -66,6 +66,28 @@ static bool has_word(const json_t *o, const char *prefix)
 	return false;
 }
 
+/* The machine is entered, and what that takes asked for, only where that was said. */
+static void software_of_the_machine(void **state)
+{
+	cleanup_json json_t *orders = json_pack("{s:[s]}", "nfs", "abc"), *without = NULL,
+			    *with = NULL;
+	struct csi_settings s = plain;
+
+	without = csi_node(&s, orders);
+	assert_null(jget(pod_of(without), "hostPID"));
+	assert_false(has_word(without, CSI_ORDER_FLAG "iscsi"));
+	assert_null(mount_at(without, "/etc/iscsi"));
+	s.clients[protocol("iscsi")] = s.clients[protocol("nfs")] = "host";
+	with = csi_node(&s, orders);
+	assert_true(jbool(pod_of(with), "hostPID"));
+	assert_true(has_word(with, CSI_ORDER_FLAG "iscsi=host"));
+	assert_true(has_word(with, CSI_ORDER_FLAG "nfs=host"));
+	assert_false(has_word(with, CSI_ORDER_FLAG "nfs=abc"));
+	/* records are read and written by hostvol itself */
+	assert_non_null(mount_at(with, "/etc/iscsi"));
+	assert_null(mount_at(with, CLIENTS_DIR "/iscsi"));
+}
+
 static void choice_of_client(void **state)
 {
 	struct csi_settings s = plain;
@@ -304,6 +326,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(choice_of_client),
+		cmocka_unit_test(software_of_the_machine),
 		cmocka_unit_test(driver),
 		cmocka_unit_test(node),
 		cmocka_unit_test(node_is_told),
