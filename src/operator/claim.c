@@ -346,6 +346,22 @@ static int make_data(struct work *w, const json_t *pool)
 				  &w->r->error);
 }
 
+static void say_made(struct work *w, const char *pool)
+{
+	cleanup_free char *message =
+		pool ? xasprintf("volume %s is made in pool %s", w->volume, pool)
+		     : xasprintf("volume %s is made", w->volume);
+	say(w, false, "ProvisioningSucceeded", message);
+}
+
+/* Kubernetes is through with it; Lost: its volume is gone already. */
+static bool claim_is_bound(const json_t *claim)
+{
+	const char *phase = jstr(claim, "status", "phase");
+
+	return streq(phase, "Bound") || streq(phase, "Lost");
+}
+
 static int make_volume(struct work *w, const json_t *pool)
 {
 	int rc = make_data(w, pool);
@@ -365,11 +381,26 @@ static int make_volume(struct work *w, const json_t *pool)
 		say(w, true, "ProvisioningFailed", message);
 		return rc;
 	}
-	cleanup_free char *message =
-		xasprintf("volume %s is made in pool %s", w->volume, object_name(pool));
-	say(w, false, "ProvisioningSucceeded", message);
+	if (w->op->binder) /* it drops our finalizer as it binds; on a cluster finish() comes */
+		say_made(w, object_name(pool));
 	system_soon(w->r);
 	return 0;
+}
+
+/*
+ * The claim is bound to its own volume. Kubernetes writes that in two steps: who changes the claim between them lets
+ * it do the second once more. The Event comes only here: while claims wait for volumes, these
+ * are made first, and a crash before the finalizer is gone lets it be said again.
+ */
+static int finish(struct work *w)
+{
+	bool deleting = object_deleting(w->claim);
+
+	if (!deleting && !claim_is_bound(w->claim))
+		return 0; /* its next change brings us here */
+	if (!deleting && !w->op->binder)
+		say_made(w, chosen_pool(w->claim));
+	return op_drop_finalizer(w->r, &KIND_PVC, w->claim, QM_FINALIZER_PROVISION);
 }
 
 /* ---- undoing it -------------------------------------------------------------------------------- */
@@ -635,7 +666,7 @@ static int work_on(struct work *w)
 	if (rc != 0)
 		return rc;
 	if (streq(jstr(w->claim, "spec", "volumeName"), w->volume))
-		return op_drop_finalizer(w->r, &KIND_PVC, w->claim, QM_FINALIZER_PROVISION);
+		return finish(w);
 	/* bound to another while its own was in the making: nothing else knows the data */
 	return bound || object_deleting(w->claim) ? undo(w) : provision(w);
 }
