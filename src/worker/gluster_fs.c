@@ -50,15 +50,16 @@ static int grow_file(struct pool_fs *p, glfs_object_t *parent, const char *name,
 	return file_keep(fd, err);
 }
 
+/* *ret_made: a directory was made, which is not on disk yet. */
 static int make_data(struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size,
-		     struct error *err)
+		     bool *ret_made, struct error *err)
 {
 	cleanup_object glfs_object_t *parent = NULL, *dir = NULL;
-	int rc = pool_leaf(p, PART_DATA, kind, name, true, &parent, err);
-	if (rc < 0)
-		return rc;
-	return is_dir(kind) ? dir_make(p->fs, parent, name, &dir, err)
-			    : grow_file(p, parent, name, size, true, err);
+	int rc = pool_leaf_make(p, PART_DATA, kind, name, ret_made, &parent, err);
+	if (rc < 0 || is_dir(kind))
+		return rc < 0 ? rc : dir_make(p->fs, parent, name, ret_made, &dir, err);
+	*ret_made = false;
+	return grow_file(p, parent, name, size, true, err);
 }
 
 /* The info has at least that size; *ret_size is what it has. A torn one is written anew. */
@@ -85,33 +86,47 @@ static int grow_info(struct pool_fs *p, enum volume_kind kind, const char *name,
 	return info_put(p, kind, name, info, err);
 }
 
+/* Its info is there already. What is made now is put on disk by writing that once more. */
+static int create_again(struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size,
+			struct error *err)
+{
+	cleanup_json json_t *info = NULL;
+	bool made = false;
+	int rc = grow_info(p, kind, name, size, &size, err);
+	if (rc == 0)
+		rc = make_data(p, kind, name, size, &made, err);
+	if (rc < 0 || !made)
+		return rc;
+	rc = info_get(p, kind, name, &info, err);
+	return rc < 0 ? rc : info_put(p, kind, name, info, err);
+}
+
 /*
  * A new info file is written under its own name: until the caller has recorded the volume, a torn
  * file is completed by the retry, and that spares a rename. One that is there is replaced. It
- * comes first and is synced last: then the directory is on disk as well.
+ * comes first and is written last, synced by the write itself: then the directory is on disk as well.
  */
 static int create_once(struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size,
 		       struct error *err)
 {
-	cleanup_json json_t *fresh = info_new(p, kind, name, size);
-	cleanup_free char *file = xasprintf("%s.json", name), *text = json_text(fresh);
+	cleanup_json json_t *info = info_new(p, kind, name, size);
+	cleanup_free char *file = xasprintf("%s.json", name), *text = json_text(info);
 	cleanup_object glfs_object_t *dir = NULL;
-	glfs_fd_t *info = NULL;
-	struct error made = ERROR_INIT;
-	int rc = pool_leaf(p, PART_INFO, kind, name, true, &dir, err);
+	glfs_fd_t *fd = NULL;
+	struct error why = ERROR_INIT;
+	bool fresh;
+	int rc = pool_leaf_make(p, PART_INFO, kind, name, &fresh, &dir, err);
 	if (rc < 0)
 		return rc;
-	rc = file_make(p->fs, dir, file, text, &info, &made);
-	if (rc < 0 && rc != -EEXIST)
-		return error_set(err, -rc, "%s", made.message);
+	rc = file_create(p->fs, dir, file, O_SYNC, fresh, &fd, &why);
 	if (rc == -EEXIST)
-		rc = grow_info(p, kind, name, size, &size, err);
+		return create_again(p, kind, name, size, err);
+	if (rc < 0)
+		return error_set(err, -rc, "%s", why.message);
+	rc = make_data(p, kind, name, size, &fresh, err);
 	if (rc == 0)
-		rc = make_data(p, kind, name, size, err);
-	if (rc == 0 && info)
-		return file_keep(info, err);
-	if (info)
-		glfs_close(info);
+		return file_finish(fd, text, err);
+	glfs_close(fd);
 	return rc;
 }
 
