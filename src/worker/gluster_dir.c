@@ -122,8 +122,7 @@ int file_create(glfs_t *fs, glfs_object_t *dir, const char *name, int flags, boo
 {
 	struct stat st;
 	glfs_fd_t *fd = NULL;
-	cleanup_object glfs_object_t *there =
-		fresh ? NULL : glfs_h_lookupat(fs, dir, name, &st, 0);
+	cleanup_object glfs_object_t *there = fresh ? NULL : glfs_h_lookupat(fs, dir, name, &st, 0);
 	if (there)
 		return error_set(err, EEXIST, "file %s is in the pool already", name);
 	if (!fresh && errno != ENOENT)

@@ -296,6 +296,8 @@ int pool_fs_open(const char *volume, const char *const *hosts, const char *log_p
 	p->fs = fs;
 	p->epoch = epoch;
 	pthread_mutex_init(&p->lock, NULL);
+	pthread_mutex_init(&p->sync.lock, NULL);
+	pthread_cond_init(&p->sync.ended, NULL);
 	for (size_t i = 0; i < NAME_LOCKS; i++)
 		pthread_mutex_init(&p->names[i], NULL);
 	p->root = glfs_h_lookupat(fs, NULL, "/", &st, 0);

@@ -12,6 +12,7 @@
  * is <prefix>/<h2>/<h2>/ of one kind; each has its twin of info files below info/.
  */
 #define TRASH ".quartermaster-trash"
+#define SYNC_FILE ".quartermaster-sync"
 #define TREES 5
 #define NAME_LOCKS 256
 
@@ -29,12 +30,27 @@ struct tree {
 	struct kept first[256];
 };
 
+/*
+ * One sync for all that ask while the one before is under way. It is a byte more in a file of its own: a longer
+ * file has to be logged by a brick's file system, and with it what was made in the pool before; the same byte again need not be.
+ */
+struct pool_sync {
+	pthread_mutex_t lock;
+	pthread_cond_t ended;
+	glfs_fd_t *fd; /* of whoever runs */
+	int64_t length; /* what we have added to it */
+	bool runs;
+	uint64_t begun, done, failed; /* rounds: the last of each */
+	int rc; /* of the failed one */
+};
+
 struct pool_fs {
 	glfs_t *fs;
 	int64_t epoch; /* of the lease under which we work */
 	glfs_object_t *root;
 	struct kept trash, info_top;
 	struct tree data[TREES], info[TREES];
+	struct pool_sync sync;
 	pthread_mutex_t lock; /* of the handles above, all of which stay open */
 	/* of the volumes, by their names' hash: what reads an info file and writes it again is alone */
 	pthread_mutex_t names[NAME_LOCKS];
@@ -54,6 +70,8 @@ int pool_leaf(struct pool_fs *p, enum pool_part part, enum volume_kind kind, con
 /* The same, made where missing; *ret_fresh: just now, so that nothing is in it. */
 int pool_leaf_make(struct pool_fs *p, enum pool_part part, enum volume_kind kind, const char *name,
 		   bool *ret_fresh, glfs_object_t **ret, struct error *err);
+/* What was made before is on disk. */
+int pool_sync(struct pool_fs *p, struct error *err);
 /* A kept handle may outlive its directory (someone removed it through a mount): all are looked up anew. */
 void pool_forget(struct pool_fs *p);
 
