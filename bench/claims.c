@@ -23,7 +23,7 @@
 
 #define WAIT_MS 300000
 #define LABEL "bench"
-#define ANSWERING 32 /* as many as the operator has */
+#define ANSWERING 16 /* as many as the operator has in work at a time */
 
 struct claim {
 	char name[64];

@@ -15,11 +15,14 @@
  * From a claim to a volume. Every step can be the last before a crash, so each leaves behind what
  * the next attempt needs: first the claim names its pool and holds our finalizer, then the
  * volume is made (or copied from another, which takes its time), then the PersistentVolume; all names
- * follow from the claim's uid. A claim that is deleted on the way is undone, or its volume reclaimed
+ * follow from the claim's uid. When it is bound, what is not needed for that is done, and our finalizer
+ * is dropped last. A claim that is deleted on the way is undone, or its volume reclaimed
  * like any other once it exists.
  */
 #define WAIT_AGAIN_MS 30000
 #define OTHERS_AGAIN_MS 10000 /* what another loop, or Kubernetes, has yet to do */
+#define FINISHING_MAX 2
+#define FINISH_AGAIN_MS 500
 #define COPY_AGAIN_MS 1000 /* while a copy is under way: a worker says nothing by itself */
 #define WHOLE_AGAIN_MS                                                                             \
 	1000 /* while agents make or remove a Gluster volume: its object tells, too */
@@ -277,6 +280,15 @@ static int create_pv(struct work *w, const json_t *pool)
 	return 0;
 }
 
+/*
+ * On a cluster a directory is made in two steps: what the PersistentVolume needs, and the rest when the
+ * claim is bound, before our finalizer is dropped. There it is the claim that says that something is left to do.
+ */
+static bool made_by_half(const struct work *w)
+{
+	return !w->op->binder && w->kind == VOLUME_DIRECTORY;
+}
+
 /* Where it is a Gluster volume: that. 1: agents are at it. */
 static int make_whole(struct work *w, const json_t *pool)
 {
@@ -328,9 +340,27 @@ static int make_data(struct work *w, const json_t *pool)
 		return rc == 0 ? make_copy(w, pool) : rc;
 	}
 	pool_access(pool, &access);
+	if (made_by_half(w))
+		return workers->ops->make(workers, &access.pool, &volume, &w->r->error);
 	rc = workers->ops->create(workers, &access.pool, &volume, claim_bytes(w->claim),
 				  &w->r->error);
 	return rc == 0 ? make_whole(w, pool) : rc;
+}
+
+static void say_made(struct work *w, const char *pool)
+{
+	cleanup_free char *message =
+		pool ? xasprintf("volume %s is made in pool %s", w->volume, pool)
+		     : xasprintf("volume %s is made", w->volume);
+	say(w, false, "ProvisioningSucceeded", message);
+}
+
+/* Kubernetes is through with it; Lost: its volume is gone already. */
+static bool claim_is_bound(const json_t *claim)
+{
+	const char *phase = jstr(claim, "status", "phase");
+
+	return streq(phase, "Bound") || streq(phase, "Lost");
 }
 
 static int make_volume(struct work *w, const json_t *pool)
@@ -347,11 +377,75 @@ static int make_volume(struct work *w, const json_t *pool)
 		say(w, true, "ProvisioningFailed", message);
 		return rc;
 	}
-	cleanup_free char *message =
-		xasprintf("volume %s is made in pool %s", w->volume, object_name(pool));
-	say(w, false, "ProvisioningSucceeded", message);
+	if (w->op->binder) /* it drops our finalizer as it binds; on a cluster finish() comes */
+		say_made(w, object_name(pool));
 	system_soon(w->r);
 	return 0;
+}
+
+/* The other half of what is in the pool, before nobody knows any more that it is missing. */
+static int complete_data(struct work *w)
+{
+	const struct worker_volume volume = { VOLUME_DIRECTORY, w->volume };
+	cleanup_json json_t *pv = NULL, *pool = NULL;
+	struct pool_access access;
+	int rc = 0;
+
+	if (w->op->binder || source_ref(w->claim))
+		return 0; /* made in one step */
+	pv = reader_get(w->r->cache, &KIND_PV, NULL, w->volume);
+	if (!pv)
+		rc = op_get_live(w->r, &KIND_PV, NULL, w->volume, &pv);
+	if (rc == 0 && pv_makes_sense(pv) && pv_kind(pv) == VOLUME_DIRECTORY)
+		pool = reader_get(w->r->cache, &KIND_STORAGEPOOL, w->op->ns,
+				  object_label(pv, QM_LABEL_POOL));
+	if (!pool || !pool_is_ours(w->op, pool))
+		return rc < 0 ? rc : 0; /* with its pool or its volume it is gone */
+	pool_access(pool, &access);
+	rc = w->op->workers->ops->complete(w->op->workers, &access.pool, &volume, pv_bytes(pv),
+					   &w->r->error);
+	return rc == -ENOENT ? 0 : rc; /* somebody was faster and removed it */
+}
+
+/* While claims wait for volumes, few are finished at a time. */
+static bool finish_begin(struct work *w)
+{
+	int others = atomic_fetch_add(&w->op->finishing, 1);
+
+	if (others < FINISHING_MAX || atomic_load(&w->op->making) == 0)
+		return true;
+	atomic_fetch_sub(&w->op->finishing, 1);
+	w->r->again_ms = FINISH_AGAIN_MS;
+	return false;
+}
+
+static int finish_now(struct work *w)
+{
+	int rc = complete_data(w);
+
+	if (rc < 0)
+		return rc;
+	if (!object_deleting(w->claim) && !w->op->binder)
+		say_made(w, chosen_pool(w->claim));
+	return op_drop_finalizer(w->r, &KIND_PVC, w->claim, QM_FINALIZER_PROVISION);
+}
+
+/*
+ * The claim is bound to its own volume. Kubernetes writes that in two steps: who changes the claim between them lets
+ * it do the second once more. The Event comes only here: while claims wait for volumes, these
+ * are made first, and a crash before the finalizer is gone lets it be said again.
+ */
+static int finish(struct work *w)
+{
+	bool deleting = object_deleting(w->claim);
+
+	if (!deleting && !claim_is_bound(w->claim))
+		return 0; /* its next change brings us here */
+	if (!finish_begin(w))
+		return 0;
+	int rc = finish_now(w);
+	atomic_fetch_sub(&w->op->finishing, 1);
+	return rc;
 }
 
 /* ---- undoing it -------------------------------------------------------------------------------- */
@@ -401,9 +495,10 @@ static int undo(struct work *w)
 	}
 	if (rc == 0 && !pv && pool)
 		rc = remove_data(w, pool);
-	if (rc < 0)
-		return rc;
-	rc = op_drop_finalizer(w->r, &KIND_PVC, w->claim, QM_FINALIZER_PROVISION);
+	else if (rc == 0 && pv)
+		rc = complete_data(w);
+	if (rc == 0)
+		rc = op_drop_finalizer(w->r, &KIND_PVC, w->claim, QM_FINALIZER_PROVISION);
 	if (rc == 0 && !pv)
 		ledger_drop(w->op->ledger, w->volume);
 	return rc;
@@ -596,7 +691,10 @@ static int provision(struct work *w)
 	if (rc != 0)
 		return rc < 0 ? rc : 0;
 	ledger_waited(w->op->ledger, w->key);
-	return make_volume(w, pool);
+	atomic_fetch_add(&w->op->making, 1);
+	rc = make_volume(w, pool);
+	atomic_fetch_sub(&w->op->making, 1);
+	return rc;
 }
 
 static int work_on(struct work *w)
@@ -621,7 +719,7 @@ static int work_on(struct work *w)
 	if (rc != 0)
 		return rc;
 	if (streq(jstr(w->claim, "spec", "volumeName"), w->volume))
-		return op_drop_finalizer(w->r, &KIND_PVC, w->claim, QM_FINALIZER_PROVISION);
+		return finish(w);
 	/* bound to another while its own was in the making: nothing else knows the data */
 	return bound || object_deleting(w->claim) ? undo(w) : provision(w);
 }

@@ -5,6 +5,7 @@
 #include "operator/platform.h"
 #include "worker/worker.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -48,6 +49,8 @@ struct operator
 	struct ledger *ledger; /* set by operator_init */
 	struct memory *memory; /* likewise */
 	struct names *names; /* likewise */
+	atomic_int making; /* claims for which a volume is being made */
+	atomic_int finishing; /* that are bound, and for which the rest is done */
 };
 
 /* Of struct reconcile, `app` is the struct operator. */

@@ -25,6 +25,15 @@ static const char *noun(enum volume_kind kind)
 
 /* ---- before ------------------------------------------------------------------------------------- */
 
+static bool data_is_there(struct pool_fs *p, enum volume_kind kind, const char *name)
+{
+	cleanup_object glfs_object_t *dir = NULL, *o = NULL;
+	struct stat st;
+	if (pool_leaf(p, PART_DATA, kind, name, false, &dir, NULL) == 0)
+		o = glfs_h_lookupat(p->fs, dir, name, &st, 0);
+	return o;
+}
+
 /* The source's info, and its kind: a snapshot has that of its own source. */
 static int look_source(struct pool_fs *p, const struct copy_request *r, enum volume_kind *ret_kind,
 		       int64_t *ret_size, struct error *err)
@@ -32,6 +41,9 @@ static int look_source(struct pool_fs *p, const struct copy_request *r, enum vol
 	cleanup_json json_t *info = NULL;
 	struct error why = ERROR_INIT;
 	int rc = info_get(p, r->from_kind, r->from, &info, &why);
+	if (rc == -ENOENT && data_is_there(p, r->from_kind, r->from))
+		return error_set(err, EAGAIN, "%s %s is not complete yet; copy it when it is",
+				 noun(r->from_kind), r->from);
 	if (rc == -ENOENT)
 		return error_set(err, ENOENT, "there is no %s %s in the pool to copy",
 				 noun(r->from_kind), r->from);

@@ -32,12 +32,14 @@ int dir_open(glfs_t *fs, glfs_object_t *parent, const char *name, glfs_object_t 
  * Names are looked up before they are made. One whose maker died half-way may be on some bricks only: looking
  * it up heals it, but making it anew would give it another identity on the others, a split brain.
  */
-int dir_make(glfs_t *fs, glfs_object_t *parent, const char *name, glfs_object_t **ret,
+int dir_make(glfs_t *fs, glfs_object_t *parent, const char *name, bool *fresh, glfs_object_t **ret,
 	     struct error *err)
 {
 	struct stat st;
 	struct error why = ERROR_INIT;
-	int rc = dir_open(fs, parent, name, ret, &why);
+	int rc = fresh && *fresh ? -ENOENT : dir_open(fs, parent, name, ret, &why);
+	if (fresh)
+		*fresh = false;
 	if (rc != -ENOENT)
 		return rc < 0 ? error_set(err, -rc, "%s", why.message) : 0;
 	glfs_object_t *o = glfs_h_mkdir(fs, parent, name, 0755, &st);
@@ -45,6 +47,8 @@ int dir_make(glfs_t *fs, glfs_object_t *parent, const char *name, glfs_object_t 
 		return dir_open(fs, parent, name, ret, err);
 	if (!o)
 		return error_errno(err, errno, "cannot make directory %s in the pool", name);
+	if (fresh)
+		*fresh = true;
 	*ret = o;
 	return 0;
 }
@@ -113,22 +117,32 @@ static int write_all(glfs_fd_t *fd, const char *text)
 	return 0;
 }
 
-int file_make(glfs_t *fs, glfs_object_t *dir, const char *name, const char *text, glfs_fd_t **ret,
-	      struct error *err)
+int file_create(glfs_t *fs, glfs_object_t *dir, const char *name, int flags, bool fresh,
+		glfs_fd_t **ret, struct error *err)
 {
 	struct stat st;
 	glfs_fd_t *fd = NULL;
-	cleanup_object glfs_object_t *there = glfs_h_lookupat(fs, dir, name, &st, 0);
+	cleanup_object glfs_object_t *there = fresh ? NULL : glfs_h_lookupat(fs, dir, name, &st, 0);
 	if (there)
 		return error_set(err, EEXIST, "file %s is in the pool already", name);
-	if (errno != ENOENT)
+	if (!fresh && errno != ENOENT)
 		return error_errno(err, errno, "cannot look for file %s in the pool", name);
-	cleanup_object glfs_object_t *o =
-		glfs_h_creat_open(fs, dir, name, O_CREAT | O_EXCL | O_WRONLY, 0644, &st, &fd);
+	cleanup_object glfs_object_t *o = glfs_h_creat_open(
+		fs, dir, name, O_CREAT | O_EXCL | O_WRONLY | flags, 0644, &st, &fd);
 	if (!o)
 		return error_errno(err, errno, "cannot make file %s in the pool", name);
+	*ret = fd;
+	return 0;
+}
 
-	int rc = write_all(fd, text);
+int file_make(glfs_t *fs, glfs_object_t *dir, const char *name, const char *text, glfs_fd_t **ret,
+	      struct error *err)
+{
+	glfs_fd_t *fd;
+	int rc = file_create(fs, dir, name, 0, false, &fd, err);
+	if (rc < 0)
+		return rc;
+	rc = write_all(fd, text);
 	if (rc < 0) {
 		glfs_close(fd);
 		return error_errno(err, -rc, "cannot write file %s in the pool", name);
@@ -137,12 +151,21 @@ int file_make(glfs_t *fs, glfs_object_t *dir, const char *name, const char *text
 	return 0;
 }
 
-int file_keep(glfs_fd_t *fd, struct error *err)
+static int file_close(glfs_fd_t *fd, int rc, struct error *err)
 {
-	int rc = glfs_fsync(fd, NULL, NULL) < 0 ? -errno : 0;
 	if (glfs_close(fd) < 0 && rc == 0)
 		rc = -errno;
 	return rc < 0 ? error_errno(err, -rc, "cannot write a file in the pool") : 0;
+}
+
+int file_keep(glfs_fd_t *fd, struct error *err)
+{
+	return file_close(fd, glfs_fsync(fd, NULL, NULL) < 0 ? -errno : 0, err);
+}
+
+int file_finish(glfs_fd_t *fd, const char *text, struct error *err)
+{
+	return file_close(fd, write_all(fd, text), err);
 }
 
 static int file_read_once(glfs_t *fs, glfs_object_t *dir, const char *name, struct buf *ret,

@@ -45,17 +45,19 @@ static int grow_file(struct pool_fs *p, glfs_object_t *parent, const char *name,
 	return file_keep(fd, err);
 }
 
+/* *ret_made: a directory was made, which is not on disk yet. */
 static int make_data(struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size,
-		     struct error *err)
+		     bool *ret_made, struct error *err)
 {
 	cleanup_object glfs_object_t *parent = NULL, *dir = NULL;
+	*ret_made = false;
 	if (kind == VOLUME_WHOLE) /* a Gluster volume beside this pool: agents make it */
 		return 0;
-	int rc = pool_leaf(p, PART_DATA, kind, name, true, &parent, err);
-	if (rc < 0)
-		return rc;
-	return volume_is_tree(kind) ? dir_make(p->fs, parent, name, &dir, err)
-				    : grow_file(p, parent, name, size, true, err);
+	int rc = pool_leaf_make(p, PART_DATA, kind, name, ret_made, &parent, err);
+	if (rc < 0 || volume_is_tree(kind))
+		return rc < 0 ? rc : dir_make(p->fs, parent, name, ret_made, &dir, err);
+	*ret_made = false;
+	return grow_file(p, parent, name, size, true, err);
 }
 
 /* The info has at least that size; *ret_size is what it has. A torn one is written anew. */
@@ -82,33 +84,49 @@ static int grow_info(struct pool_fs *p, enum volume_kind kind, const char *name,
 	return info_put(p, kind, name, info, err);
 }
 
+/* Its info is there already. What is made now is put on disk by writing that once more. */
+static int create_again(struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size,
+			bool there, struct error *err)
+{
+	cleanup_json json_t *info = NULL;
+	bool made = false;
+	int rc = grow_info(p, kind, name, size, &size, err);
+	if (rc == 0 && !there)
+		rc = make_data(p, kind, name, size, &made, err);
+	if (rc < 0 || !made)
+		return rc;
+	rc = info_get(p, kind, name, &info, err);
+	return rc < 0 ? rc : info_put(p, kind, name, info, err);
+}
+
 /*
+ * there: its data is, and on disk; only the info is written.
  * A new info file is written under its own name: until the caller has recorded the volume, a torn
  * file is completed by the retry, and that spares a rename. One that is there is replaced. It
- * comes first and is synced last: then the directory is on disk as well.
+ * comes first and is written last, synced by the write itself: then the directory is on disk as well.
  */
 static int create_once(struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size,
-		       struct error *err)
+		       bool there, struct error *err)
 {
-	cleanup_json json_t *fresh = info_new(p, kind, name, size);
-	cleanup_free char *file = xasprintf("%s.json", name), *text = json_text(fresh);
+	cleanup_json json_t *info = info_new(p, kind, name, size);
+	cleanup_free char *file = xasprintf("%s.json", name), *text = json_text(info);
 	cleanup_object glfs_object_t *dir = NULL;
-	glfs_fd_t *info = NULL;
-	struct error made = ERROR_INIT;
-	int rc = pool_leaf(p, PART_INFO, kind, name, true, &dir, err);
+	glfs_fd_t *fd = NULL;
+	struct error why = ERROR_INIT;
+	bool fresh;
+	int rc = pool_leaf_make(p, PART_INFO, kind, name, &fresh, &dir, err);
 	if (rc < 0)
 		return rc;
-	rc = file_make(p->fs, dir, file, text, &info, &made);
-	if (rc < 0 && rc != -EEXIST)
-		return error_set(err, -rc, "%s", made.message);
+	rc = file_create(p->fs, dir, file, O_SYNC, fresh, &fd, &why);
 	if (rc == -EEXIST)
-		rc = grow_info(p, kind, name, size, &size, err);
+		return create_again(p, kind, name, size, there, err);
+	if (rc < 0)
+		return error_set(err, -rc, "%s", why.message);
+	if (!there)
+		rc = make_data(p, kind, name, size, &fresh, err);
 	if (rc == 0)
-		rc = make_data(p, kind, name, size, err);
-	if (rc == 0 && info)
-		return file_keep(info, err);
-	if (info)
-		glfs_close(info);
+		return file_finish(fd, text, err);
+	glfs_close(fd);
 	return rc;
 }
 
@@ -116,10 +134,43 @@ int pool_fs_create(struct pool_fs *p, enum volume_kind kind, const char *name, i
 		   struct error *err)
 {
 	cleanup_name_lock pthread_mutex_t *lock = pool_name_lock(p, kind, name);
-	int rc = create_once(p, kind, name, size, err);
+	int rc = create_once(p, kind, name, size, false, err);
 	if (rc == -ESTALE || rc == -ENOENT) {
 		pool_forget(p);
-		rc = create_once(p, kind, name, size, err);
+		rc = create_once(p, kind, name, size, false, err);
+	}
+	return rc;
+}
+
+/* Also where it is there already: who made it may have died before it was on disk. */
+int pool_fs_make(struct pool_fs *p, const char *name, struct error *err)
+{
+	cleanup_name_lock pthread_mutex_t *lock = pool_name_lock(p, VOLUME_DIRECTORY, name);
+	bool made;
+	int rc = make_data(p, VOLUME_DIRECTORY, name, 0, &made, err);
+	if (rc == -ESTALE || rc == -ENOENT) {
+		pool_forget(p);
+		rc = make_data(p, VOLUME_DIRECTORY, name, 0, &made, err);
+	}
+	return rc < 0 ? rc : pool_sync(p, err);
+}
+
+static int complete_once(struct pool_fs *p, const char *name, int64_t size, struct error *err)
+{
+	cleanup_object glfs_object_t *parent = NULL, *dir = NULL;
+	int rc = pool_leaf(p, PART_DATA, VOLUME_DIRECTORY, name, false, &parent, err);
+	if (rc == 0)
+		rc = dir_open(p->fs, parent, name, &dir, err);
+	return rc < 0 ? rc : create_once(p, VOLUME_DIRECTORY, name, size, true, err);
+}
+
+int pool_fs_complete(struct pool_fs *p, const char *name, int64_t size, struct error *err)
+{
+	cleanup_name_lock pthread_mutex_t *lock = pool_name_lock(p, VOLUME_DIRECTORY, name);
+	int rc = complete_once(p, name, size, err);
+	if (rc == -ESTALE || rc == -ENOENT) {
+		pool_forget(p);
+		rc = complete_once(p, name, size, err);
 	}
 	return rc;
 }
@@ -130,6 +181,8 @@ int pool_fs_resize(struct pool_fs *p, enum volume_kind kind, const char *name, i
 	cleanup_name_lock pthread_mutex_t *lock = pool_name_lock(p, kind, name);
 	cleanup_object glfs_object_t *parent = NULL;
 	int rc = grow_info(p, kind, name, size, &size, err);
+	if (rc == -ENOENT && kind == VOLUME_DIRECTORY) /* it may have been made by half */
+		rc = complete_once(p, name, size, err);
 	if (rc < 0 || volume_is_tree(kind))
 		return rc;
 	/* also where the info was large enough: whoever wrote that may have died before this */

@@ -26,6 +26,12 @@ void pool_fs_close(struct pool_fs *p);
  */
 int pool_fs_create(struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size,
 		   struct error *err);
+/*
+ * The two halves of creating a directory (VOLUME_DIRECTORY). In between it is a directory without an info
+ * file, which the caller knows of.
+ */
+int pool_fs_make(struct pool_fs *p, const char *name, struct error *err);
+int pool_fs_complete(struct pool_fs *p, const char *name, int64_t size, struct error *err);
 int pool_fs_resize(struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size,
 		   struct error *err);
 int pool_fs_remove(struct pool_fs *p, enum volume_kind kind, const char *name, struct error *err);

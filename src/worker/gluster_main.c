@@ -150,6 +150,10 @@ static int run_on(const char *op, const json_t *request, json_t **result, struct
 		return error_set(err, EOPNOTSUPP, "a snapshot cannot be changed");
 	if (streq(op, "create"))
 		return pool_fs_create(state.fs, kind, name, size, err);
+	if (streq(op, "make") && kind == VOLUME_DIRECTORY)
+		return pool_fs_make(state.fs, name, err);
+	if (streq(op, "complete") && kind == VOLUME_DIRECTORY)
+		return pool_fs_complete(state.fs, name, size, err);
 	if (streq(op, "resize"))
 		return pool_fs_resize(state.fs, kind, name, size, err);
 	if (streq(op, "archive")) {

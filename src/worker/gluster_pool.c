@@ -25,28 +25,50 @@ static struct tree *tree_of(struct pool_fs *p, enum pool_part part, enum volume_
 	return part == PART_INFO ? &p->info[i] : &p->data[i];
 }
 
+/*
+ * Whether the directory, one of ours, cannot have anything of that name (00 to ff) in it. It can from now on: whoever
+ * asks next looks, also where the making failed half-way.
+ */
+static bool name_is_new(struct pool_fs *p, struct kept *dir, const char *name)
+{
+	unsigned long i = strtoul(name, NULL, 16);
+	pthread_mutex_lock(&p->lock);
+	bool tried = dir->tried[i / 8] & 1u << i % 8;
+	dir->tried[i / 8] |= (unsigned char)(1u << i % 8);
+	bool is_new = dir->ours && !tried;
+	pthread_mutex_unlock(&p->lock);
+	return is_new;
+}
+
 /* Of two threads that were as fast one closes its own. */
-int pool_keep_dir(struct pool_fs *p, glfs_object_t *parent, const char *name, bool make,
-		  glfs_object_t **slot, glfs_object_t **ret, struct error *err)
+static int keep_dir(struct pool_fs *p, glfs_object_t *parent, const char *name, bool make,
+		    bool fresh, struct kept *slot, glfs_object_t **ret, struct error *err)
 {
 	pthread_mutex_lock(&p->lock);
-	glfs_object_t *o = *slot;
+	glfs_object_t *o = slot->dir;
 	pthread_mutex_unlock(&p->lock);
 	if (!o) {
-		int rc = make ? dir_make(p->fs, parent, name, &o, err)
+		int rc = make ? dir_make(p->fs, parent, name, &fresh, &o, err)
 			      : dir_open(p->fs, parent, name, &o, err);
 		if (rc < 0)
 			return rc;
 		pthread_mutex_lock(&p->lock);
-		if (*slot) {
+		if (slot->dir) {
 			glfs_h_close(o);
-			o = *slot;
+			o = slot->dir;
+		} else {
+			*slot = (struct kept){ .dir = o, .ours = make && fresh };
 		}
-		*slot = o;
 		pthread_mutex_unlock(&p->lock);
 	}
 	*ret = o;
 	return 0;
+}
+
+int pool_keep_dir(struct pool_fs *p, glfs_object_t *parent, const char *name, bool make,
+		  struct kept *slot, glfs_object_t **ret, struct error *err)
+{
+	return keep_dir(p, parent, name, make, false, slot, ret, err);
 }
 
 int pool_tree(struct pool_fs *p, enum pool_part part, enum volume_kind kind, bool make,
@@ -62,29 +84,57 @@ int pool_tree(struct pool_fs *p, enum pool_part part, enum volume_kind kind, boo
 	return pool_keep_dir(p, above, volume_prefix(kind), make, &t->root, ret, err);
 }
 
+/* The first level's directory of that name. */
+static int first_dir(struct pool_fs *p, enum pool_part part, enum volume_kind kind,
+		     const char *first, bool make, struct kept **ret_kept, glfs_object_t **ret,
+		     struct error *err)
+{
+	struct tree *t = tree_of(p, part, kind);
+	glfs_object_t *root;
+	int rc = pool_tree(p, part, kind, make, &root, err);
+	if (rc < 0)
+		return rc;
+	*ret_kept = &t->first[strtoul(first, NULL, 16)];
+	return keep_dir(p, root, first, make, make && name_is_new(p, &t->root, first), *ret_kept,
+			ret, err);
+}
+
+int pool_leaf_make(struct pool_fs *p, enum pool_part part, enum volume_kind kind, const char *name,
+		   bool *ret_fresh, glfs_object_t **ret, struct error *err)
+{
+	char first[3], second[3];
+	struct kept *kept;
+	glfs_object_t *dir;
+	volume_hash(name, first, second);
+
+	int rc = first_dir(p, part, kind, first, true, &kept, &dir, err);
+	if (rc < 0)
+		return rc;
+	bool fresh = name_is_new(p, kept, second);
+	rc = dir_make(p->fs, dir, second, &fresh, ret, err);
+	*ret_fresh = rc == 0 && fresh;
+	return rc;
+}
+
 int pool_leaf(struct pool_fs *p, enum pool_part part, enum volume_kind kind, const char *name,
 	      bool make, glfs_object_t **ret, struct error *err)
 {
-	struct tree *t = tree_of(p, part, kind);
 	char first[3], second[3];
-	glfs_object_t *root, *dir;
+	struct kept *kept;
+	glfs_object_t *dir;
+	bool fresh;
+	if (make)
+		return pool_leaf_make(p, part, kind, name, &fresh, ret, err);
 	volume_hash(name, first, second);
-
-	int rc = pool_tree(p, part, kind, make, &root, err);
-	if (rc == 0)
-		rc = pool_keep_dir(p, root, first, make, &t->first[strtoul(first, NULL, 16)], &dir,
-				   err);
-	if (rc < 0)
-		return rc;
-	return make ? dir_make(p->fs, dir, second, ret, err)
-		    : dir_open(p->fs, dir, second, ret, err);
+	int rc = first_dir(p, part, kind, first, false, &kept, &dir, err);
+	return rc < 0 ? rc : dir_open(p->fs, dir, second, ret, err);
 }
 
 /* They are not closed, since another thread may be using one; this happens next to never. */
 void pool_forget(struct pool_fs *p)
 {
 	pthread_mutex_lock(&p->lock);
-	p->trash = p->info_top = NULL;
+	p->trash = p->info_top = (struct kept){ 0 };
 	memset(p->data, 0, sizeof(p->data));
 	memset(p->info, 0, sizeof(p->info));
 	pthread_mutex_unlock(&p->lock);
@@ -224,6 +274,8 @@ int info_remove(struct pool_fs *p, enum volume_kind kind, const char *name, stru
 static void pool_free(struct pool_fs *p)
 {
 	pthread_mutex_destroy(&p->lock);
+	pthread_mutex_destroy(&p->sync.lock);
+	pthread_cond_destroy(&p->sync.ended);
 	for (size_t i = 0; i < NAME_LOCKS; i++)
 		pthread_mutex_destroy(&p->names[i]);
 	strv_done(&p->hosts);
@@ -259,6 +311,8 @@ int pool_fs_open(const char *volume, const char *const *hosts, const char *log_p
 	for (size_t i = 0; hosts[i]; i++)
 		strv_add(&p->hosts, hosts[i]);
 	pthread_mutex_init(&p->lock, NULL);
+	pthread_mutex_init(&p->sync.lock, NULL);
+	pthread_cond_init(&p->sync.ended, NULL);
 	for (size_t i = 0; i < NAME_LOCKS; i++)
 		pthread_mutex_init(&p->names[i], NULL);
 	p->root = glfs_h_lookupat(fs, NULL, "/", &st, 0);
@@ -273,8 +327,10 @@ int pool_fs_open(const char *volume, const char *const *hosts, const char *log_p
 
 void pool_fs_close(struct pool_fs *p)
 {
-	if (p->trash)
-		glfs_h_close(p->trash);
+	if (p->trash.dir)
+		glfs_h_close(p->trash.dir);
+	if (p->sync.fd)
+		glfs_close(p->sync.fd);
 	glfs_h_close(p->root);
 	glfs_fini(p->fs);
 	pool_free(p);

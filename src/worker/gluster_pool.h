@@ -13,13 +13,36 @@
  * is <prefix>/<h2>/<h2>/ of one kind; each has its twin of info files below info/.
  */
 #define TRASH ".quartermaster-trash"
+#define SYNC_FILE ".quartermaster-sync"
 #define TREES 5
 #define NAME_LOCKS 256
 
+/* A directory whose handle is kept. */
+struct kept {
+	glfs_object_t *dir;
+	/* we made it: of what is named 00 to ff, only these names can be in it; the others need not be looked for */
+	bool ours;
+	unsigned char tried[256 / 8];
+};
+
 /* The first level's handles are kept: all volumes share those 256 directories. */
 struct tree {
-	glfs_object_t *root;
-	glfs_object_t *first[256];
+	struct kept root;
+	struct kept first[256];
+};
+
+/*
+ * One sync for all that ask while the one before is under way. It is a byte more in a file of its own: a longer
+ * file has to be logged by a brick's file system, and with it what was made in the pool before; the same byte again need not be.
+ */
+struct pool_sync {
+	pthread_mutex_t lock;
+	pthread_cond_t ended;
+	glfs_fd_t *fd; /* of whoever runs */
+	int64_t length; /* what we have added to it */
+	bool runs;
+	uint64_t begun, done, failed; /* rounds: the last of each */
+	int rc; /* of the failed one */
 };
 
 struct pool_fs {
@@ -27,8 +50,10 @@ struct pool_fs {
 	int64_t epoch; /* of the lease under which we work */
 	struct strv hosts; /* ended by NULL */
 	char *log_path;
-	glfs_object_t *root, *trash, *info_top;
+	glfs_object_t *root;
+	struct kept trash, info_top;
 	struct tree data[TREES], info[TREES];
+	struct pool_sync sync;
 	pthread_mutex_t lock; /* of the handles above, all of which stay open */
 	/* of the volumes, by their names' hash: what reads an info file and writes it again is alone */
 	pthread_mutex_t names[NAME_LOCKS];
@@ -38,13 +63,18 @@ enum pool_part { PART_DATA, PART_INFO };
 
 /* The directory, from *slot once it is known, else opened or made. */
 int pool_keep_dir(struct pool_fs *p, glfs_object_t *parent, const char *name, bool make,
-		  glfs_object_t **slot, glfs_object_t **ret, struct error *err);
+		  struct kept *slot, glfs_object_t **ret, struct error *err);
 /* The top of a kind's tree. */
 int pool_tree(struct pool_fs *p, enum pool_part part, enum volume_kind kind, bool make,
 	      glfs_object_t **ret, struct error *err);
 /* The directory in which the volume's entry is; caller closes. */
 int pool_leaf(struct pool_fs *p, enum pool_part part, enum volume_kind kind, const char *name,
 	      bool make, glfs_object_t **ret, struct error *err);
+/* The same, made where missing; *ret_fresh: just now, so that nothing is in it. */
+int pool_leaf_make(struct pool_fs *p, enum pool_part part, enum volume_kind kind, const char *name,
+		   bool *ret_fresh, glfs_object_t **ret, struct error *err);
+/* What was made before is on disk. */
+int pool_sync(struct pool_fs *p, struct error *err);
 /* A kept handle may outlive its directory (someone removed it through a mount): all are looked up anew. */
 void pool_forget(struct pool_fs *p);
 

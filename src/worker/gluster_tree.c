@@ -77,8 +77,8 @@ static int open_links(struct copy_tree *c, struct error *err)
 	cleanup_object glfs_object_t *top = NULL;
 	if (c->links)
 		return 0;
-	int rc = dir_make(c->p->fs, c->p->root, COPY_TOP, &top, err);
-	return rc < 0 ? rc : dir_make(c->p->fs, top, c->links_name, &c->links, err);
+	int rc = dir_make(c->p->fs, c->p->root, COPY_TOP, NULL, &top, err);
+	return rc < 0 ? rc : dir_make(c->p->fs, top, c->links_name, NULL, &c->links, err);
 }
 
 static void id_text(glfs_object_t *o, char text[static 2 * GFAPI_HANDLE_LENGTH + 1])

@@ -83,7 +83,7 @@ int whole_begin(struct pool_fs *w, bool anew, glfs_object_t **ret, struct error 
 	while (anew && (rc = throw_others(w, entries, err)) > 0)
 		; /* read anew each time: see move_up */
 	free(entries);
-	return rc < 0 ? rc : dir_make(w->fs, w->root, COPY_TOP, ret, err);
+	return rc < 0 ? rc : dir_make(w->fs, w->root, COPY_TOP, NULL, ret, err);
 }
 
 int whole_discard(struct pool_fs *w, glfs_object_t *dir, const char *name, struct error *err)

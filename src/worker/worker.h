@@ -53,6 +53,15 @@ struct worker_ops {
 	 */
 	int (*create)(struct workers *w, const struct worker_pool *pool,
 		      const struct worker_volume *v, int64_t size, struct error *err);
+	/*
+	 * The first half of create for a directory below subvol/, which is all that a PersistentVolume needs: the directory, on
+	 * disk, without its info file. Who calls it has a record that complete is still to be called.
+	 */
+	int (*make)(struct workers *w, const struct worker_pool *pool,
+		    const struct worker_volume *v, struct error *err);
+	/* The second half: the info file, where it is missing. -ENOENT: there is no such directory, and nothing is made. */
+	int (*complete)(struct workers *w, const struct worker_pool *pool,
+			const struct worker_volume *v, int64_t size, struct error *err);
 	/* Grows it; smaller than it is: nothing changes. -ENOENT: missing; -EEXIST: still in the making. */
 	int (*resize)(struct workers *w, const struct worker_pool *pool,
 		      const struct worker_volume *v, int64_t size, struct error *err);

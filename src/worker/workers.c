@@ -418,6 +418,18 @@ static int op_create(struct workers *w, const struct worker_pool *pool,
 	return about(w, pool, "create", v, size, NULL, NULL, err);
 }
 
+static int op_make(struct workers *w, const struct worker_pool *pool, const struct worker_volume *v,
+		   struct error *err)
+{
+	return about(w, pool, "make", v, 0, NULL, NULL, err);
+}
+
+static int op_complete(struct workers *w, const struct worker_pool *pool,
+		       const struct worker_volume *v, int64_t size, struct error *err)
+{
+	return about(w, pool, "complete", v, size, NULL, NULL, err);
+}
+
 static int op_resize(struct workers *w, const struct worker_pool *pool,
 		     const struct worker_volume *v, int64_t size, struct error *err)
 {
@@ -514,6 +526,8 @@ static void op_free(struct workers *base)
 
 static const struct worker_ops ops = {
 	.create = op_create,
+	.make = op_make,
+	.complete = op_complete,
 	.resize = op_resize,
 	.remove = op_remove,
 	.archive = op_archive,

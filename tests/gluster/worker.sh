@@ -58,6 +58,25 @@ for d in subvol/46/fc/$PV subvol/46/fc; do
 	ok "it is the same one on all bricks"
 done
 
+# ---- in two halves -----------------------------------------------------------------------------
+HALF=pvc-00000000-0000-4000-8000-00000000half
+where=$(driver <<<"make a $HALF" >/dev/null; cd "$(brick 1 a)/subvol" && find . -name "$HALF")
+for i in 1 2 3; do [ -d "$(brick $i a)/subvol/$where" ] || false; done
+ok "the first half is the directory, on every brick"
+[ -n "$where" ] && [ ! -e "$(brick 1 a)/info/subvol/$where.json" ]
+ok "without an info file"
+out=$(printf '%s\n' "make a $HALF" "list a" "find a $HALF" "copy a pvc-clone 5 $HALF" "complete a pvc-missing 5" "complete a $HALF 4711" "complete a $HALF 4711" "list a" "make a f:$HALF" | driver)
+is "$(grep -c "^list.*$HALF" <<<"$out")" 1 "it is listed when it is complete" || echo "# $out"
+is "$(grep -cE "^make a $HALF: rc 0|^complete a $HALF: rc 0" <<<"$out")" 3 "each half can be done again"
+is "$(grep -cE "^find a $HALF: rc -2|^copy a pvc-clone: rc -11|^complete a pvc-missing: rc -2|^make a f:$HALF: rc -95" <<<"$out")" 4 "half of one is not found, and not copied yet; what is missing is not completed" || echo "# $out"
+is "$(jq -c '[.size, .path_prefix]' "$(brick 3 a)/info/subvol/$where.json")" "[4711,\"$(dirname "subvol/${where#./}")\"]" "the info file has its size"
+[ -z "$(find "$(brick 1 a)" -name 'pvc-missing*')" ]
+ok "nothing was made of what is missing"
+out=$(printf '%s\n' "make a pvc-half-grown" "resize a pvc-half-grown 99" "make a pvc-half-gone" "remove a pvc-half-gone" "complete a pvc-half-gone 5" "list a" "remove a $HALF" "remove a pvc-half-grown" | driver)
+is "$(grep -c 'rc 0' <<<"$out")" 7 "half of one is resized, which completes it, and removed" || echo "# $out"
+grep -q '"name":"pvc-half-grown","kind":"d","size":99' <<<"$out" && ! grep -q '^list.*pvc-half-gone' <<<"$out"
+ok "with that size, and without a trace"
+
 mnt=$LAB/mnt
 mkdir -p "$mnt"
 in_box 1 mount -t glusterfs "$(addr 1):/a" "$mnt"
@@ -83,6 +102,11 @@ is "$(grep -c "rc -20.*symbolic link" <<<"$out")" 2 "a symbolic link at a hash d
 is "$(grep -c "rc -22" <<<"$out")" 2 "names with a path in them are refused"
 is "$(ls "$(brick 1 a)/elsewhere" | wc -l)" 0 "nothing went through it"
 in_box 1 rm "$mnt/subvol/20/36"
+in_box 1 bash -c "rm $mnt/.quartermaster-sync && ln -s elsewhere/victim $mnt/.quartermaster-sync"
+out=$(driver <<<"make a pvc-unsynced")
+grep -q "rc -22.*not a plain file" <<<"$out" && [ -z "$(ls "$(brick 1 a)/elsewhere")" ]
+ok "nor is one where a file of ours is" || echo "# $out"
+in_box 1 rm "$mnt/.quartermaster-sync"
 
 # ---- ephemeral volumes, which machines make -----------------------------------------------------
 in_box 1 bash -c "mkdir -p $mnt/ephemeral/n1 $mnt/ephemeral/n2 && truncate -s 7 $mnt/ephemeral/n1/csi-used && truncate -s 7 $mnt/ephemeral/n2/csi-lost &&
@@ -114,6 +138,26 @@ for i in 1 2 3 4 5 6; do
 done
 [ $fail = 0 ]
 ok "killed in the middle of a create, the retry completes it"
+
+fail=0
+for i in 1 2 3 4; do
+	(sleep "0.0$((RANDOM % 9))"; kill_workers) &
+	killer=$!
+	driver <<<"make a pvc-halved-$i" >/dev/null
+	wait $killer
+	out=$(printf '%s\n' "make a pvc-halved-$i" "complete a pvc-halved-$i 78" | driver)
+	[ "$(grep -c "rc 0" <<<"$out")" = 2 ] || { fail=1; echo "# $out"; }
+	grep -q '"size":78' "$(find "$(brick 1 a)/info" -name "pvc-halved-$i.json")" || fail=1
+done
+[ $fail = 0 ]
+ok "killed in the middle of a half, the same"
+
+out=$(driver <<<"bench a 64 16 make")
+grep -q "failed 0" <<<"$out" && [ "$(find "$(brick 2 a)/subvol" -name 'pvc-bench-*' | wc -l)" = 64 ]
+ok "many at once share their syncs" || echo "# $out"
+syncs=$(stat -c %s "$(brick 2 a)/.quartermaster-sync")
+[ "$syncs" -gt 0 ] && [ "$syncs" -lt 64 ]
+ok "of which there were fewer than volumes ($syncs)"
 
 . tests/gluster/worker_copies.sh
 

@@ -3,13 +3,13 @@
  * Drives the operator's side of qm-gluster by hand, for tests/gluster/worker.sh:
  *   worker-driver PROGRAM LOG_DIR MAX IDLE_MS HOST… < script
  * A line of the script is one of
- *   create|resize|remove|archive|find|copy|snapshot|snapshots|stat|list POOL [NAME [SIZE [FROM]]]
+ *   create|make|complete|resize|remove|archive|find|copy|snapshot|snapshots|stat|list POOL [NAME [SIZE [FROM]]]
  *                                                         prints "OP POOL NAME: rc N, M ms, message"
  *   until LINE                                            the same again until it is neither under way nor interrupted
  *   bg LINE                                               the same in a thread
  *   join                                                  waits for all threads
  *   sleep MS
- *   bench POOL COUNT THREADS                              COUNT creates; prints "bench: N/s, median M ms"
+ *   bench POOL COUNT THREADS [OP]                         COUNT creates, or makes; prints "bench: N/s, median M ms"
  */
 #include "base/clock.h"
 #include "base/json.h"
@@ -48,6 +48,10 @@ static int run(const char *op, const char *pool, const char *name, int64_t size,
 	struct worker_volume v = volume_of(name), source = volume_of(from);
 	if (streq(op, "create"))
 		return ops->create(workers, &p, &v, size, err);
+	if (streq(op, "make"))
+		return ops->make(workers, &p, &v, err);
+	if (streq(op, "complete"))
+		return ops->complete(workers, &p, &v, size, err);
 	if (streq(op, "resize"))
 		return ops->resize(workers, &p, &v, size, err);
 	if (streq(op, "remove"))
@@ -97,7 +101,7 @@ static void *run_line(void *arg)
 /* ---- bench ------------------------------------------------------------------------------------ */
 
 static struct {
-	char pool[64];
+	char pool[64], op[16];
 	int count, next;
 	int *ms;
 	int failed;
@@ -110,7 +114,7 @@ static void *bench_thread(void *arg)
 		struct error err = ERROR_INIT;
 		cleanup_free char *name = xasprintf("pvc-bench-%d-%d", (int)getpid(), i);
 		int64_t start = now();
-		if (run("create", bench.pool, name, 1 << 20, "-", NULL, &err) < 0) {
+		if (run(bench.op, bench.pool, name, 1 << 20, "-", NULL, &err) < 0) {
 			__atomic_fetch_add(&bench.failed, 1, __ATOMIC_RELAXED);
 			printf("# %s\n", err.message);
 		}
@@ -128,7 +132,8 @@ static void run_bench(const char *line)
 {
 	int threads = 8;
 	pthread_t ids[64];
-	sscanf(line, "bench %63s %d %d", bench.pool, &bench.count, &threads);
+	strcpy(bench.op, "create");
+	sscanf(line, "bench %63s %d %d %15s", bench.pool, &bench.count, &threads, bench.op);
 	bench.ms = xcalloc((size_t)bench.count, sizeof(int));
 	int64_t start = now();
 	for (int i = 0; i < threads; i++)

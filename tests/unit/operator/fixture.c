@@ -216,6 +216,32 @@ static int w_create(struct workers *w, const struct worker_pool *pool,
 	return rc;
 }
 
+/* Without its info file until it is completed. */
+static int w_make(struct workers *w, const struct worker_pool *pool, const struct worker_volume *v,
+		  struct error *err)
+{
+	struct fixture *f = of_workers(w);
+	cleanup_free char *key = volume_key(v);
+	bool there = jget(f->volumes, pool->name, key);
+	int rc = w_create(w, pool, v, 1, err);
+	if (jget(f->volumes, pool->name, key) && !there)
+		json_object_set_new(f->halves, key, json_true());
+	return rc;
+}
+
+static int w_complete(struct workers *w, const struct worker_pool *pool,
+		      const struct worker_volume *v, int64_t size, struct error *err)
+{
+	struct fixture *f = of_workers(w);
+	cleanup_free char *key = volume_key(v);
+	if (!jget(f->volumes, pool->name, key))
+		return error_set(err, ENOENT, "there is no volume %s", v->name);
+	int rc = w_create(w, pool, v, size, err);
+	if (rc == 0)
+		json_object_del(f->halves, key);
+	return rc;
+}
+
 static int w_resize(struct workers *w, const struct worker_pool *pool,
 		    const struct worker_volume *v, int64_t size, struct error *err)
 {
@@ -238,6 +264,7 @@ static int w_remove(struct workers *w, const struct worker_pool *pool,
 		json_object_del(jget(f->volumes, pool->name), key);
 		json_object_del(f->copies, key);
 		json_object_del(f->data, key);
+		json_object_del(f->halves, key);
 	}
 	return rc;
 }
@@ -292,7 +319,7 @@ static int w_list(struct workers *w, const struct worker_pool *pool, json_t **re
 		return rc;
 	*ret = json_array();
 	json_object_foreach (jget(f->volumes, pool->name), key, size)
-		if (!str_has_prefix(key, "s."))
+		if (!str_has_prefix(key, "s.") && !jget(f->halves, key))
 			json_array_append_new(*ret, described(key, size));
 	return 0;
 }
@@ -368,6 +395,8 @@ static int w_snapshots(struct workers *w, const struct worker_pool *pool, json_t
 }
 
 static const struct worker_ops worker_ops = { .create = w_create,
+					      .make = w_make,
+					      .complete = w_complete,
 					      .resize = w_resize,
 					      .remove = w_remove,
 					      .archive = w_archive,
@@ -412,10 +441,9 @@ static int p_pools(struct platform *p, const json_t *pools, struct error *err)
 	return 0;
 }
 
-static const struct platform_ops platform_ops = { .pools = p_pools,
-						  .machine = p_machine,
-						  .agent_ensure = p_ensure,
-						  .agent_remove = p_remove };
+static const struct platform_ops platform_ops = {
+	.pools = p_pools, .machine = p_machine, .agent_ensure = p_ensure, .agent_remove = p_remove
+};
 
 /* ---- agents -------------------------------------------------------------------------------------- */
 
@@ -597,6 +625,7 @@ struct fixture *fixture_new(void)
 	f->snapshots = json_object();
 	f->agents = json_object();
 	f->copies = json_object();
+	f->halves = json_object();
 	f->data = json_object();
 	f->pool_bytes = 10 * GIB;
 	f->leads = true;
@@ -628,6 +657,7 @@ void fixture_free(struct fixture *f)
 	json_decref(f->volumes);
 	json_decref(f->snapshots);
 	json_decref(f->copies);
+	json_decref(f->halves);
 	json_decref(f->data);
 	json_decref(f->agents);
 	json_decref(f->told);

@@ -41,6 +41,7 @@ struct fixture {
 	json_t *snapshots; /* object: pool to object of names: what is said of each */
 	int copying; /* how often a copy is still under way when it is asked for */
 	json_t *copies; /* object: volumes that are being copied, to how often that was asked for */
+	json_t *halves; /* object: volumes without an info file, as make leaves them */
 	json_t *data; /* object: what is in a volume, where a test has put something */
 	int copy_calls; /* how often a copy says that it is under way */
 	bool under_way; /* since the last round: one said so */

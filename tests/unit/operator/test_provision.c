@@ -247,12 +247,150 @@ static void secrets_refused(void **state)
 	fixture_free(f);
 }
 
+/* Kubernetes binds in two steps: first it names the volume in the claim's spec, then it says Bound in its status. */
+static void bind_first(struct fixture *f, const char *name)
+{
+	cleanup_json json_t *claim = get_claim(f, name);
+	cleanup_free char *volume = pv_name(claim);
+
+	patch(f, &KIND_PVC, name, json_pack("{s:{s:s}}", "spec", "volumeName", volume));
+	settle(f);
+}
+
+static bool is_held(struct fixture *f, const char *name)
+{
+	cleanup_json json_t *claim = get_claim(f, name);
+
+	return object_has_finalizer(claim, QM_FINALIZER_PROVISION);
+}
+
+static void claim_is_left_alone_until_bound(void **state)
+{
+	struct fixture *f = fixture_online();
+
+	f->op.binder = false;
+	add_storage_class(f, "plain", json_object(), NULL);
+	add_claim(f, "c1", "plain", "1Gi");
+	annotate(f, "c1", "volume.kubernetes.io/storage-provisioner", QM_DRIVER);
+	settle(f);
+	assert_true(is_held(f, "c1"));
+	assert_int_equal(json_object_size(f->halves), 1);
+	assert_false(said(f, "ProvisioningSucceeded", ""));
+
+	bind_first(f, "c1");
+	assert_true(is_held(
+		f, "c1")); /* or the second step would find another claim than the first left */
+	assert_false(said(f, "ProvisioningSucceeded", ""));
+
+	cleanup_json json_t *bound = json_pack("{s:{s:s}}", "status", "phase", "Bound");
+	assert_int_equal(kube_patch(f->api, &KIND_PVC, "default", "c1", "status", KUBE_PATCH_MERGE,
+				    bound, NULL, NULL),
+			 0);
+	settle(f);
+	assert_false(is_held(f, "c1"));
+	assert_int_equal(json_object_size(f->halves), 0);
+	assert_true(said(f, "ProvisioningSucceeded", "is made in pool"));
+	fixture_free(f);
+}
+
+/* One that is deleted between the two steps is not held: its volume is there, and is reclaimed as any other. */
+static void deleted_before_it_is_bound(void **state)
+{
+	struct fixture *f = fixture_online();
+
+	f->op.binder = false;
+	add_storage_class(f, "plain", json_object(), NULL);
+	add_claim(f, "c1", "plain", "1Gi");
+	annotate(f, "c1", "volume.kubernetes.io/storage-provisioner", QM_DRIVER);
+	settle(f);
+	bind_first(f, "c1");
+	assert_int_equal(kube_delete(f->api, &KIND_PVC, "default", "c1", NULL, NULL), 0);
+	settle(f);
+	assert_int_equal(count(f, &KIND_PVC), 0);
+	assert_int_equal(count(f, &KIND_PV), 1);
+	assert_int_equal(json_object_size(f->halves), 0);
+	fixture_free(f);
+}
+
+/* What Kubernetes does next for the claim; false: nothing more. */
+static bool bind_next(struct fixture *f, const char *name)
+{
+	cleanup_json json_t *claim = get_claim(f, name), *pv = pv_made(f, name),
+			    *bound = json_pack("{s:{s:s}}", "status", "phase", "Bound");
+
+	if (!claim || !pv || streq(jstr(claim, "status", "phase"), "Bound"))
+		return false;
+	if (!jstr(claim, "spec", "volumeName"))
+		patch(f, &KIND_PVC, name,
+		      json_pack("{s:{s:s}}", "spec", "volumeName", object_name(pv)));
+	else
+		assert_int_equal(kube_patch(f->api, &KIND_PVC, "default", name, "status",
+					    KUBE_PATCH_MERGE, bound, NULL, NULL),
+				 0);
+	return true;
+}
+
+/* Whoever died is started again, and goes on. */
+static void settle_all(struct fixture *f)
+{
+	settle(f);
+	if (!f->failed)
+		return;
+	f->fail_at = 0;
+	fixture_restart(f);
+	settle(f);
+}
+
+/* The operator dies before or after each of its writes, in a pool or to the API: in the end nothing is left by half. */
+static void any_write_may_fail(void **state)
+{
+	for (int way = 0; way < 4; way++) {
+		bool failed = true;
+
+		for (int n = 1; failed; n++) {
+			struct fixture *f = fixture_online();
+
+			f->op.binder = false;
+			add_storage_class(f, "plain", json_object(), NULL);
+			settle(f);
+			f->fail_at = f->writes + n;
+			f->fail_after = way & 1;
+			f->dies = true;
+			f->failed = false;
+			add_claim(f, "c1", "plain", "1Gi");
+			annotate(f, "c1", "volume.kubernetes.io/storage-provisioner", QM_DRIVER);
+			settle_all(f);
+			/* deleted when its volume is there, or when it is bound */
+			if (way & 2)
+				assert_int_equal(
+					kube_delete(f->api, &KIND_PVC, "default", "c1", NULL, NULL),
+					0);
+			settle_all(f);
+			while (bind_next(f, "c1"))
+				settle_all(f);
+			failed = f->failed;
+			assert_int_equal(json_object_size(f->halves), 0);
+			assert_int_equal(count(f, &KIND_PV), 1);
+			assert_int_equal(count(f, &KIND_PVC), way & 2 ? 0 : 1);
+			assert_true(way & 2 || !is_held(f, "c1"));
+			fixture_free(f);
+			assert_true(failed || n > 4);
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(volume_stays_where_it_may), cmocka_unit_test(node_does_not_fit),
-		cmocka_unit_test(node_goes_meanwhile),	     cmocka_unit_test(one_machine),
-		cmocka_unit_test(secrets_of_a_class),	     cmocka_unit_test(secrets_refused),
+		cmocka_unit_test(claim_is_left_alone_until_bound),
+		cmocka_unit_test(deleted_before_it_is_bound),
+		cmocka_unit_test(any_write_may_fail),
+		cmocka_unit_test(volume_stays_where_it_may),
+		cmocka_unit_test(node_does_not_fit),
+		cmocka_unit_test(node_goes_meanwhile),
+		cmocka_unit_test(one_machine),
+		cmocka_unit_test(secrets_of_a_class),
+		cmocka_unit_test(secrets_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

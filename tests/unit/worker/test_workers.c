@@ -58,6 +58,9 @@ static void answers_and_errors(void **state)
 	struct error err = ERROR_INIT;
 	assert_int_equal(w->ops->create(w, &pool_a, &VOLUME("pvc-1"), 5, &err), 0);
 	assert_int_equal(w->ops->create(w, &pool_a, &VOLUME("fail"), 5, &err), -ENOSPC);
+	assert_int_equal(w->ops->make(w, &pool_a, &VOLUME("pvc-1"), &err), 0);
+	assert_int_equal(w->ops->make(w, &pool_a, &VOLUME("../x"), &err), -EINVAL);
+	assert_int_equal(w->ops->complete(w, &pool_a, &VOLUME("fail"), 5, &err), -ENOSPC);
 	assert_string_equal(err.message, "no room");
 	assert_int_equal(w->ops->create(w, &pool_a, &VOLUME("../x"), 5, &err), -EINVAL);
 	assert_int_equal(w->ops->create(w, &refuse, &VOLUME("pvc-1"), 5, &err), -ENOTCONN);
