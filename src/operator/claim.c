@@ -767,7 +767,7 @@ static void waiting_keys(const json_t *object, struct reconcile *r, struct strv 
 	ledger_waiting(op_of(r)->ledger, keys);
 }
 
-/* Of a whole volume only its own claim hears, while that has none. */
+/* Of a whole volume only its own claim hears, while it has no PersistentVolume yet. */
 static void pool_keys(const json_t *pool, struct reconcile *r, struct strv *keys)
 {
 	cleanup_free char *claim = NULL;

@@ -381,7 +381,7 @@ char *ledger_claim(struct ledger *l, const char *volume)
 {
 	pthread_mutex_lock(&l->lock);
 	const struct entry *e = keyed_get(&l->entries, volume);
-	char *claim = e && e->claim ? xstrdup(e->claim) : NULL;
+	char *claim = e && e->claim && !e->made ? xstrdup(e->claim) : NULL;
 	pthread_mutex_unlock(&l->lock);
 	return claim;
 }

@@ -37,7 +37,7 @@ void ledger_made(struct ledger *l, const char *volume);
 void ledger_device(struct ledger *l, const char *volume);
 /* How many of those live in the pool. */
 int ledger_devices(struct ledger *l, const char *pool);
-/* The claim ("namespace/name") that the volume is for, as far as is known; NULL: none. Caller frees. */
+/* The claim ("namespace/name") that waits for the volume; NULL: none does, or it has become one. Caller frees. */
 char *ledger_claim(struct ledger *l, const char *volume);
 
 struct ledger_offer {

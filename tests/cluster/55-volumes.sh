@@ -9,7 +9,7 @@
 own_cleanup() {
 	kubectl -n apps delete pod --all --timeout=60s
 	kubectl -n apps delete volumesnapshot,pvc --all --timeout=60s
-	kubectl delete storageclass files share disk --ignore-not-found
+	kubectl delete storageclass files wholes share disk --ignore-not-found
 	[ -z "${disk:-}" ] || losetup -d "$disk"
 	kubectl delete namespace strict --ignore-not-found --wait=false
 	kubectl delete volumesnapshotclass copies --ignore-not-found
