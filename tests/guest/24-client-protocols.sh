@@ -5,7 +5,7 @@
 # portals with the machine's multipathd. The machine itself has no client software.
 cd "$(dirname "$0")/../.." || exit 1
 . tests/guest/client.sh
-[ -n "${QM_GUEST:-}" ] || client_images "$0" nfs:/usr/sbin/mount.nfs smb:/usr/sbin/mount.cifs iscsi:/usr/sbin/iscsiadm,/usr/sbin/iscsid,/usr/sbin/multipath,/lib/multipath
+[ -n "${QM_GUEST:-}" ] || client_images "$0" nfs:/usr/sbin/mount.nfs,/etc/netconfig smb:/usr/sbin/mount.cifs iscsi:/usr/sbin/iscsiadm,/usr/sbin/iscsid,/usr/sbin/multipath,/lib/multipath
 . tests/guest/lio.sh
 . tests/guest/samba.sh
 password='p,w"d \with: all'
@@ -61,7 +61,8 @@ check "another password is refused, and not repeated" eval 'refuses "Permission 
 echo "# --- a LUN on two portals"
 slaves() { ls /sys/block/dm-0/slaves | wc -l; }
 is_map() { [ "$(stat -Lc %t:%T /run/k/lun)" = "$(stat -Lc %t:%T /dev/dm-0)" ]; }
-path_gone() { rmdir "$lio/iscsi/$t1/tpgt_1/np/127.0.0.2:3260"; }
+portal=$lio/iscsi/$t1/tpgt_1/np/127.0.0.2:3260
+paths_run() { ! cat /sys/block/sd*/device/state | grep -v running; }
 check "it comes" bring lun
 check "with two sessions" count sessions 2
 check "one map of two paths" [ "$(slaves)" = 2 ]
@@ -71,8 +72,9 @@ check "the client counts its sessions" said iscsi '.users == 2'
 check "kill -9 of the client" kill -9 "$(client iscsi)"
 check "it is written" lun_written
 check "the client comes back" wait_for 60 said iscsi '.users == 2'
-check "a portal goes" path_gone
+check "a portal goes" rmdir "$portal"
 check "it is written" timeout 60 bash -c "$(declare -f lun_written); lun_written"
+check "the portal is back, and the client's daemon logs in again" eval 'mkdir "$portal" && wait_for 90 paths_run'
 check "it goes" take lun
 check "with its sessions" count sessions 0
 check "its map" count maps 0
