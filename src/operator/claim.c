@@ -23,6 +23,7 @@
 #define OTHERS_AGAIN_MS 10000 /* what another loop, or Kubernetes, has yet to do */
 #define FINISHING_MAX 2
 #define FINISH_AGAIN_MS 500
+#define QUIET_MS 1000 /* after so long without a new volume no claim seems to wait for one */
 #define COPY_AGAIN_MS 1000 /* while a copy is under way: a worker says nothing by itself */
 #define WHOLE_AGAIN_MS                                                                             \
 	1000 /* while agents make or remove a Gluster volume: its object tells, too */
@@ -411,8 +412,9 @@ static int complete_data(struct work *w)
 static bool finish_begin(struct work *w)
 {
 	int others = atomic_fetch_add(&w->op->finishing, 1);
+	int64_t since_ms = clock_mono_ms(w->r->clock) - atomic_load(&w->op->made_ms);
 
-	if (others < FINISHING_MAX || atomic_load(&w->op->making) == 0)
+	if (others < FINISHING_MAX || (atomic_load(&w->op->making) == 0 && since_ms > QUIET_MS))
 		return true;
 	atomic_fetch_sub(&w->op->finishing, 1);
 	w->r->again_ms = FINISH_AGAIN_MS;
@@ -663,9 +665,23 @@ static int connect_claim(struct work *w)
 		json_pack("{s:{s:{s:n}}}", "metadata", "annotations", QM_ANNOTATION_WAITING), NULL);
 }
 
+/* Chooses its pool, or takes that which was chosen, and makes the volume there. */
+static int place(struct work *w)
+{
+	cleanup_json json_t *pool = NULL;
+	int rc = claim_pool(w, &pool);
+
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
+	ledger_waited(w->op->ledger, w->key);
+	rc = make_volume(w, pool);
+	atomic_store(&w->op->made_ms, clock_mono_ms(w->r->clock));
+	return rc;
+}
+
 static int provision(struct work *w)
 {
-	cleanup_json json_t *pool = NULL, *pv = reader_get(w->r->cache, &KIND_PV, NULL, w->volume);
+	cleanup_json json_t *pv = reader_get(w->r->cache, &KIND_PV, NULL, w->volume);
 	const char *refused = refusal(w);
 
 	if (pv)
@@ -686,13 +702,10 @@ static int provision(struct work *w)
 		rc = claim_secrets(w);
 	if (rc == 0)
 		rc = claim_source(w);
-	if (rc == 0)
-		rc = claim_pool(w, &pool);
 	if (rc != 0)
 		return rc < 0 ? rc : 0;
-	ledger_waited(w->op->ledger, w->key);
 	atomic_fetch_add(&w->op->making, 1);
-	rc = make_volume(w, pool);
+	rc = place(w);
 	atomic_fetch_sub(&w->op->making, 1);
 	return rc;
 }

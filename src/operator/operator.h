@@ -50,6 +50,7 @@ struct operator
 	struct memory *memory; /* likewise */
 	struct names *names; /* likewise */
 	atomic_int making; /* claims for which a volume is being made */
+	_Atomic int64_t made_ms; /* when the last of them had its volume (mono) */
 	atomic_int finishing; /* that are bound, and for which the rest is done */
 };
 
