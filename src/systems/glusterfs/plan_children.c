@@ -51,18 +51,8 @@ bool plan_has_children(const struct plan_model *m, const struct plan_pool *p)
 /* Its volume has bricks that its spec has not, or the other way round. */
 static bool follows(const struct plan_pool *child)
 {
-	const json_t *now = jget(child->object, "status", "bricks"),
-		     *spec = jget(child->object, "spec", "bricks");
-	size_t i;
-	json_t *b;
-
-	json_array_foreach ((json_t *)now, i, b)
-		if (!pool_brick(spec, jstr(b, "id")))
-			return true;
-	json_array_foreach ((json_t *)spec, i, b)
-		if (!pool_brick(now, jstr(b, "id")))
-			return true;
-	return false;
+	return !bricks_same(jget(child->object, "status", "bricks"),
+			    jget(child->object, "spec", "bricks"));
 }
 
 bool plan_children_follow(const struct plan_model *m, const struct plan_pool *p)
@@ -129,19 +119,6 @@ bool plan_brick_carries(const struct plan_node *n, const json_t *brick)
 
 /* ---- the plan --------------------------------------------------------------------------------- */
 
-static bool same_bricks(const json_t *a, const json_t *b)
-{
-	size_t i;
-	json_t *x;
-
-	if (json_array_size(a) != json_array_size(b))
-		return false;
-	json_array_foreach ((json_t *)a, i, x)
-		if (!pool_brick(b, jstr(x, "id")))
-			return false;
-	return true;
-}
-
 /* A brick that stays keeps what is known of it. */
 static json_t *bricks_beside(const struct plan_pool *child, const struct plan_pool *parent)
 {
@@ -179,7 +156,7 @@ void plan_children(struct plan_model *m)
 			continue;
 		}
 		json_t *bricks = bricks_beside(c, parent);
-		if (!same_bricks(bricks, jget(c->spec, "bricks"))) {
+		if (!bricks_same(bricks, jget(c->spec, "bricks"))) {
 			plan_step(m, "volume %s: its bricks lie beside those of pool %s", c->name,
 				  parent->name);
 			json_object_set(c->spec, "bricks", bricks);

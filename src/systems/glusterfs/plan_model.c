@@ -64,6 +64,20 @@ const json_t *pool_brick(const json_t *bricks, const char *id)
 	return NULL;
 }
 
+bool bricks_same(const json_t *a, const json_t *b)
+{
+	size_t i;
+	json_t *x;
+
+	json_array_foreach ((json_t *)a, i, x)
+		if (!pool_brick(b, jstr(x, "id")))
+			return false;
+	json_array_foreach ((json_t *)b, i, x)
+		if (!pool_brick(a, jstr(x, "id")))
+			return false;
+	return true;
+}
+
 /* ---- nodes ------------------------------------------------------------------------------------ */
 
 static struct source *node_source(struct plan_node *n, const char *name)

@@ -74,6 +74,8 @@ struct plan_node *model_node(struct plan_model *m, const char *name);
 struct source *model_source(struct plan_model *m, const char *brick_id);
 struct plan_pool *model_add_pool(struct plan_model *m, const char *cluster);
 const json_t *pool_brick(const json_t *bricks, const char *id);
+/* Whether both name the same bricks, by their ids. */
+bool bricks_same(const json_t *a, const json_t *b);
 
 void plan_finding(struct plan_model *m, const char *node, const char *device, const char *pool,
 		  const char *reason, const char *format, ...)

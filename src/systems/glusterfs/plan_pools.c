@@ -69,18 +69,10 @@ static char *leaving_reason(struct plan_model *m, const struct plan_pool *p, con
 static bool change_under_way(const struct plan_pool *p, const json_t *leaving)
 {
 	const json_t *now = jget(p->object, "status", "bricks"), *spec = jget(p->spec, "bricks");
-	size_t i;
-	json_t *b;
 
 	if (!jstr(p->object, "status", "volumeId") || !pool_brick(now, jstr(leaving, "id")))
 		return false; /* not yet made, or this brick never came into it: nothing is lost by another choice */
-	json_array_foreach ((json_t *)now, i, b)
-		if (!pool_brick(spec, jstr(b, "id")))
-			return true;
-	json_array_foreach ((json_t *)spec, i, b)
-		if (!pool_brick(now, jstr(b, "id")))
-			return true;
-	return false;
+	return !bricks_same(now, spec);
 }
 
 /* The smallest data brick that stays: what replaces another must hold as much. */
