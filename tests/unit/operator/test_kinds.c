@@ -239,7 +239,7 @@ static void copies(void **state)
 
 static void any_write_may_fail(void **state)
 {
-	int step = getenv("QM_LONG") ? 1 : 3;
+	int step = getenv("QM_LONG") ? 1 : 7;
 
 	for (int after = 0; after < 2; after++) {
 		bool failed = true;
