@@ -45,6 +45,7 @@ static int get_capabilities(struct grpc_call *call, const void *request, void *r
 		CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__EXPAND_VOLUME,
 		CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__SINGLE_NODE_MULTI_WRITER,
 		CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__GET_VOLUME_HEALTH,
+		CSI__V1__NODE_SERVICE_CAPABILITY__RPC__TYPE__GET_STORAGE_HEALTH,
 	};
 	Csi__V1__NodeGetCapabilitiesResponse *r = reply;
 
@@ -72,6 +73,7 @@ static const struct grpc_method methods[] = {
 	{ "NodeGetVolumeStats", node_stats },
 	{ "NodeExpandVolume", node_expand },
 	{ "NodeGetVolumeHealth", node_health },
+	{ "NodeGetStorageHealth", node_storage_health },
 	{ 0 },
 };
 

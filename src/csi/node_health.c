@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a volume that is staged here can be used: what hostvol, its device and its targets say. */
+/*
+ * Whether a volume that is staged here can be used: what hostvol, its device and its targets say; and whether the
+ * storage of all of them answers this machine.
+ */
+#include "base/clock.h"
 #include "base/mem.h"
 #include "csi/node_service.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #define PROBLEMS_MAX 3
+#define MESSAGE_MAX 128 /* bytes of a text, by the specification */
+#define PROBE_MS 3000
+#define ALL_MS 20000 /* for asking all storage */
 
 static void add_problem(struct grpc_call *call, Csi__V1__VolumeHealth *health, const char *reason,
 			const char *message)
@@ -43,16 +51,19 @@ static int ask_hostvol(struct grpc_call *call, struct csi_node *n, const json_t 
 static int ask_target(struct grpc_call *call, const struct csi_node *n, const char *path,
 		      Csi__V1__VolumeHealth *health, struct error *err)
 {
-	cleanup_free char *target = NULL, *message = NULL;
+	cleanup_free char *target = NULL;
+	char message[MESSAGE_MAX + 1];
 	int r = *path ? path_of(n, "volume_publish_path", path, &target, err) : 0;
 
 	if (r < 0 || !target)
 		return r;
 	r = bind_probe(target, STEP_MS);
 	if (r < 0) {
-		message = bind_is_dead(r)
-				  ? xasprintf("the client behind %s died: restart its pod", target)
-				  : xasprintf("%s does not answer: %s", target, strerror(-r));
+		if (bind_is_dead(r))
+			snprintf(message, sizeof(message), "its client died: restart its pod");
+		else
+			snprintf(message, sizeof(message), "its mount does not answer: %s",
+				 strerror(-r));
 		add_problem(call, health, "MountLost", message);
 	}
 	return 0;
@@ -102,4 +113,58 @@ int node_health(struct grpc_call *call, const void *request, void *reply, struct
 		grpc_call_alloc(call, PROBLEMS_MAX * sizeof(*health->health_statuses));
 	a->volume_health = health;
 	return look(call, n, record, q->volume_publish_path, health, err);
+}
+
+/* ---- the storage of all volumes --------------------------------------------------------------- */
+
+/* Each file system that volumes here come from is asked once; those that do not answer. */
+static int find_silent(struct csi_node *n, struct strv *asked, struct strv *silent,
+		       struct error *err)
+{
+	int64_t end = clock_mono_ms(&clock_real) + ALL_MS;
+	cleanup_json json_t *records = NULL;
+	json_t *record;
+	size_t i;
+	int r = records_find(n->h, NULL, NULL, &records, err);
+
+	json_array_foreach (records, i, record) {
+		const char *root = record_root(record), *source = jstr(record, "detail", "source");
+
+		if (!root || !source || strv_contains(asked, root) ||
+		    clock_mono_ms(&clock_real) > end)
+			continue;
+		strv_add(asked, root);
+		if (bind_probe(root, PROBE_MS) < 0 && !strv_contains(silent, source))
+			strv_add(silent, source);
+	}
+	return r;
+}
+
+/* The specification has one entry for all that is alike; its text names as many as it holds. */
+int node_storage_health(struct grpc_call *call, const void *request, void *reply,
+			struct error *err)
+{
+	Csi__V1__NodeGetStorageHealthResponse *a = reply;
+	cleanup_with(strv_done) struct strv asked = { 0 }, silent = { 0 };
+	Csi__V1__NodeGetStorageHealthResponse__StorageBackendHealth *e;
+	char message[MESSAGE_MAX + 1];
+	int r = find_silent(grpc_call_userdata(call), &asked, &silent, err);
+	size_t length;
+
+	if (r < 0 || !silent.count)
+		return r;
+	length = (size_t)snprintf(message, sizeof(message), "%zu of %zu do not answer:",
+				  silent.count, asked.count);
+	for (size_t i = 0; i < silent.count && length < sizeof(message); i++)
+		length += (size_t)snprintf(message + length, sizeof(message) - length, " %s",
+					   silent.items[i]);
+	e = grpc_call_message(
+		call,
+		&csi__v1__node_get_storage_health_response__storage_backend_health__descriptor);
+	e->status = CSI__V1__STORAGE_HEALTH_ERROR_TYPE__STORAGE_UNREACHABLE;
+	e->reason = grpc_call_strdup(call, "StorageUnreachable");
+	e->message = grpc_call_strdup(call, message);
+	a->backend_health = grpc_call_alloc(call, sizeof(e));
+	a->backend_health[a->n_backend_health++] = e;
+	return 0;
 }

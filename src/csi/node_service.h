@@ -151,4 +151,6 @@ int node_publish(struct grpc_call *call, const void *request, void *reply, struc
 int node_unpublish(struct grpc_call *call, const void *request, void *reply, struct error *err);
 int node_stats(struct grpc_call *call, const void *request, void *reply, struct error *err);
 int node_health(struct grpc_call *call, const void *request, void *reply, struct error *err);
+int node_storage_health(struct grpc_call *call, const void *request, void *reply,
+			struct error *err);
 int node_expand(struct grpc_call *call, const void *request, void *reply, struct error *err);

@@ -192,11 +192,15 @@ check "and publish" bash -c "$(declare -f call vid cap_of publish); CALL=$CALL s
 check "still one loop device each" [ "$(loops)" = 2 ]
 check "RSS below 8 MiB ($(awk '/VmRSS/ { print $2 }' /proc/$service/status) KiB)" [ "$(awk '/VmRSS/ { print $2 }' /proc/$service/status)" -lt 8192 ]
 
+storage_health() { "$CALL" "$sock" Node.NodeGetStorageHealth '{}' | jq -e "$1"; }
+check "the storage is well" storage_health '.backend_health | length == 0'
+
 echo "# the client dies"
 kill -9 $(pgrep -f "^glusterfs .*$dir/node-state/hostvol/mnt/")
 check "its users get errors" wait_for 5 bash -c "! ls $K/pods/d1"
 check "stats say so" refuses . stats d d1
 check "and its health" bash -c "$CALL $sock Node.NodeGetVolumeHealth '{\"volume_id\":\"$(vid d)\"}' | grep -q NotConnected"
+check "and the storage's: one entry that names it" storage_health '.backend_health | length == 1 and (.[0] | .reason == "StorageUnreachable" and (.message | contains(":/")))'
 check "publish makes it work again" publish d d1
 check "is read" grep -q . "$K/pods/d1/count"
 check "stands there once" once "$K/pods/d1"

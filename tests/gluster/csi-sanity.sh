@@ -28,8 +28,6 @@ may_skip=(
 	'ControllerUnpublishVolume ' 'likewise'
 	'volume lifecycle ' 'likewise: it is the life of an attached volume'
 	'GroupController Service ' 'there is no moment at which several volumes could be copied together'
-	'NodeGetVolumeHealth ' 'health is told by the controller'
-	'NodeGetStorageHealth ' 'likewise'
 	'creating a snapshot with accessibility requirements' 'every node reaches every pool: topology is not offered'
 	'pagination should detect volumes added between pages' 'csi-sanity itself has it disabled'
 )

@@ -37,7 +37,7 @@ static void test_info(void **state)
 	assert_string_equal(info->node_id, "tester");
 	assert_int_equal(info->max_volumes_per_node, 7);
 	assert_int_equal(call("NodeGetCapabilities", &c, (void **)&caps), GRPC_OK);
-	assert_int_equal(caps->n_capabilities, 5);
+	assert_int_equal(caps->n_capabilities, 6);
 	protobuf_c_message_free_unpacked(&info->base, NULL);
 	protobuf_c_message_free_unpacked(&caps->base, NULL);
 }
