@@ -649,6 +649,16 @@ struct fixture *fixture_new(void)
 	return f;
 }
 
+int write_step(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	const int step = 15;
+#else
+	const int step = 3;
+#endif
+	return getenv("QM_LONG") ? 1 : step;
+}
+
 void fixture_free(struct fixture *f)
 {
 	operator_done(&f->op);

@@ -60,6 +60,11 @@ struct fixture {
 
 struct fixture *fixture_new(void);
 void fixture_free(struct fixture *f);
+/*
+ * How far apart the writes are that fail in turn: every one with QM_LONG, every third otherwise, and few with a
+ * sanitizer, which makes each life ten to twenty times as long and looks for something else.
+ */
+int write_step(void);
 /* The operator dies and starts again. */
 void fixture_restart(struct fixture *f);
 /* Operator and agents, until nothing changes any more. */

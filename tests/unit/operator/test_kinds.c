@@ -239,12 +239,10 @@ static void copies(void **state)
 
 static void any_write_may_fail(void **state)
 {
-	int step = getenv("QM_LONG") ? 1 : 7;
-
 	for (int after = 0; after < 2; after++) {
 		bool failed = true;
 
-		for (int n = 1 + after; failed; n += step) {
+		for (int n = 1 + after; failed; n += write_step()) {
 			struct fixture *f = online();
 
 			f->fail_at = f->writes + n;

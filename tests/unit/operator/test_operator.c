@@ -544,7 +544,7 @@ static void check_life(struct fixture *f)
 static void any_write_may_fail(void **state)
 {
 	for (int after = 0; after < 2; after++) {
-		for (int n = 1 + after;; n += 2) {
+		for (int n = 1 + after;; n += write_step()) {
 			struct fixture *f = fixture_new();
 			f->fail_at = n;
 			f->fail_after = after;

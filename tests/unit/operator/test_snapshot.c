@@ -809,12 +809,10 @@ static void life(struct fixture *f)
 
 static void any_write_may_fail(void **state)
 {
-	int step = getenv("QM_LONG") ? 1 : 5;
-
 	for (int after = 0; after < 2; after++) {
 		bool failed = true;
 
-		for (int n = 1 + after; failed; n += step) {
+		for (int n = 1 + after; failed; n += write_step()) {
 			struct fixture *f = online();
 
 			f->copy_calls = 1;
