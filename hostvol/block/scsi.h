@@ -29,6 +29,7 @@ bool scsi_is_stale(const struct call *c, const char *name, const struct identity
 enum scsi_removal {
 	SCSI_CAREFUL, /* -EBUSY while somebody uses it, -EIO where data cannot be written out */
 	SCSI_LOOKED_AT, /* as that, when the caller has just seen that nobody uses it */
+	SCSI_WRITTEN, /* looked at, and written out through its map: a dead path is as good as any */
 	SCSI_UNDO, /* of a connect that failed: nobody wrote to it, but in use is in use */
 	SCSI_FORCE, /* whoever uses it gets errors */
 };

@@ -270,16 +270,23 @@ int scsi_volume_remove(const struct call *c, struct attachment *a, const struct 
 							       : SCSI_CAREFUL;
 	struct disks disks;
 	struct map map;
+	bool written;
 	int mapped, r = find_disks(c, paths, &disks);
 
 	if (r < 0)
 		return error_errno(err, -r, "cannot look for the volume's disks");
 	/* whatever was wanted when it was connected: what is there now counts */
 	r = mapped = find_map(c, &disks, &map);
+	/*
+	 * All data goes through the map, which goes only when that is on the storage, now or in a call
+	 * before: its paths have nothing of their own to write, and one that is dead could not.
+	 */
+	written = mapped || attachment_detail(a, "map")[0];
 	/* one disk alone is looked at where it is removed */
-	if (r >= 0 && !force && (mapped || disks.count > 1)) {
+	if (r >= 0 && !force && (written || disks.count > 1)) {
 		r = refuse_used(c, &disks, mapped ? map.disk.name : NULL, err);
-		how = how == SCSI_CAREFUL ? SCSI_LOOKED_AT : how;
+		if (how == SCSI_CAREFUL)
+			how = written ? SCSI_WRITTEN : SCSI_LOOKED_AT;
 	}
 	if (r >= 0 && mapped)
 		r = map_remove(c, &map, force, err);

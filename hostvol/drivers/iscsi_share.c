@@ -126,11 +126,12 @@ static int found(struct audit *audit, const char *kind, const char *name, const 
 static int remove_disk(const struct call *c, const char *disk, struct error *err)
 {
 	struct map map;
-	int r = map_of_path(c, disk, &map);
+	int r = map_of_path(c, disk, &map), mapped = r;
 
 	if (r > 0)
 		r = map_remove(c, &map, false, err);
-	return r < 0 ? r : scsi_remove(c, disk, SCSI_CAREFUL, err);
+	/* of a map that was written out nothing is left in a path, which may be dead */
+	return r < 0 ? r : scsi_remove(c, disk, mapped ? SCSI_UNDO : SCSI_CAREFUL, err);
 }
 
 /* A unit in a session of ours that no record names. */

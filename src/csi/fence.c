@@ -173,13 +173,34 @@ int fence_renew(struct fence_device *d, uint64_t key, struct error *err)
 		return 1;
 	if (!same_node(v.holder, key))
 		return lost(err);
-	r = -EIO;
-	/* one path will do; and one that does not answer now must not cost the others theirs */
-	for (size_t i = 0; i < d->paths && r < 0 && r != -EBUSY; i++)
-		r = d->ops->enroll(d, i, v.holder, v.holder);
+	r = -EBUSY;
+	/* one path will do: others may not answer now, or have no key, since they came later */
+	for (size_t i = 0; i < d->paths; i++) {
+		int one = d->ops->enroll(d, i, v.holder, v.holder);
+
+		if (one == 0)
+			return 0;
+		r = one == -EBUSY ? r : one;
+	}
+	return r == -EBUSY ? lost(err) : failed(r, "take the key again", err);
+}
+
+/*
+ * The mark on one path, which then puts out our other ones: as many orders with any number of paths,
+ * and none to one that is dead, on which the holder might stay without the mark.
+ */
+static int leave_behind(struct fence_device *d, uint64_t key, struct error *err)
+{
+	int r = -EIO;
+
+	for (size_t i = 0; i < d->paths && r < 0; i++)
+		r = d->ops->enroll(d, i, key, key | FENCE_LEFT);
+	if (r == 0)
+		r = d->ops->preempt(d, key | FENCE_LEFT, key);
+	/* there was one path only, or the first one has no key, or another node was faster */
 	if (r == -EBUSY)
-		return lost(err);
-	return r < 0 ? failed(r, "take the key again", err) : 0;
+		leave(d, key, true);
+	return r < 0 && r != -EBUSY ? failed(r, "let go of it", err) : 0;
 }
 
 int fence_drop(struct fence_device *d, uint64_t key, struct error *err)
@@ -194,8 +215,14 @@ int fence_drop(struct fence_device *d, uint64_t key, struct error *err)
 		r = d->ops->clear(d, v.holder);
 		return r < 0 && r != -EBUSY ? failed(r, "let go of it", err) : 0;
 	}
+	if (same_node(v.holder, key) && !(v.holder & FENCE_LEFT))
+		r = leave_behind(d, v.holder, err);
+	if (r < 0)
+		return r;
+	/* on a dead path it stays: harmless, since whoever takes the device puts it out */
 	for (size_t i = 0; i < v.count; i++)
-		if (same_node(v.keys[i], key) && !(v.keys[i] & FENCE_LEFT))
-			leave(d, v.keys[i], v.keys[i] == v.holder);
+		if (same_node(v.keys[i], key) && !(v.keys[i] & FENCE_LEFT) &&
+		    v.keys[i] != v.holder)
+			leave(d, v.keys[i], false);
 	return v.holder && !same_node(v.holder, key);
 }

@@ -38,6 +38,7 @@ struct fence_view {
 struct fence_device {
 	const struct fence_ops *ops;
 	size_t paths;
+	size_t alive; /* of the real ones: so many of the first, which the kernel has not given up */
 	char names[FENCE_PATHS_MAX][FENCE_NAME_MAX]; /* of the real ones: /dev/… */
 	int fds[FENCE_PATHS_MAX];
 };
@@ -75,7 +76,11 @@ int fence_take(struct fence_device *d, uint64_t key, uint64_t lapsed, struct err
  * Never registers anew: who was put out stays out.
  */
 int fence_renew(struct fence_device *d, uint64_t key, struct error *err);
-/* Lets go of it; 1 where another has it by now, or the reservation that another left. */
+/*
+ * Lets go of it; 1 where another has it by now, or the reservation that another left. One path that
+ * answers is enough: it takes away what was registered on the others, too. So nothing is left by
+ * which a path that comes back later could write, and nobody has to wait for it.
+ */
 int fence_drop(struct fence_device *d, uint64_t key, struct error *err);
 
 /*
@@ -83,5 +88,10 @@ int fence_drop(struct fence_device *d, uint64_t key, struct error *err);
  * a kind that has reservations. Only looks at the kernel's tables.
  */
 int fence_device_find(unsigned major, unsigned minor, struct fence_device *ret);
-/* Opens its paths. This and all calls on it may hang; none of them allocates memory. */
+/*
+ * Opens its paths, of which one must be alive: orders to the others fail at once, where they would
+ * wait for them. This and all calls on it may hang; none of them allocates memory.
+ */
 int fence_device_open(struct fence_device *d);
+/* The first of several that live has not answered: it counts as dead, too. */
+void fence_device_pass_over(struct fence_device *d);

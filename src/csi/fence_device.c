@@ -63,7 +63,9 @@ static int scsi_once(int fd, unsigned char action, unsigned char *answer)
 
 	memset(answer, 0, ANSWER_MAX);
 	if (ioctl(fd, SG_IO, &io) < 0)
-		return errno == EIO || errno == ENODEV || errno == ENXIO ? -errno : -EOPNOTSUPP;
+		return errno == EIO || errno == ENODEV || errno == ENXIO || errno == EBADF
+			       ? -errno
+			       : -EOPNOTSUPP;
 	if (io.status == SCSI_CONFLICT)
 		return -EBUSY;
 	if (io.status && sense_key(sense) == SENSE_ATTENTION)
@@ -181,7 +183,7 @@ static int order_any(struct fence_device *d, unsigned long request, void *arg)
 {
 	int r = -ENODEV;
 
-	for (size_t i = 0; i < d->paths; i++) {
+	for (size_t i = 0; i < d->alive; i++) {
 		r = order(d->fds[i], request, arg);
 		if (r == 0 || r == -EBUSY || r == -EOPNOTSUPP)
 			break;
@@ -193,7 +195,7 @@ static int real_look(struct fence_device *d, struct fence_view *ret)
 {
 	int r = -ENODEV;
 
-	for (size_t i = 0; i < d->paths; i++) {
+	for (size_t i = 0; i < d->alive; i++) {
 		int nsid = ioctl(d->fds[i], NVME_IOCTL_ID);
 
 		r = nsid > 0 ? nvme_look(d->fds[i], (unsigned)nsid, ret)
@@ -209,7 +211,7 @@ static int real_enroll(struct fence_device *d, size_t path, uint64_t old, uint64
 	struct pr_registration o = { .old_key = old,
 				     .new_key = key,
 				     .flags = old ? 0 : PR_FL_IGNORE_KEY };
-	int r = order(d->fds[path], IOC_PR_REGISTER, &o);
+	int r = path < d->alive ? order(d->fds[path], IOC_PR_REGISTER, &o) : -ENXIO;
 
 	/* NVMe: a host that has a key can replace it, whatever it is, but not register another */
 	if (r == -EBUSY && !old) {
@@ -265,6 +267,29 @@ static int add_path(struct fence_device *d, unsigned major, unsigned minor)
 	return 0;
 }
 
+static void swap_paths(struct fence_device *d, size_t a, size_t b)
+{
+	char name[FENCE_NAME_MAX];
+
+	memcpy(name, d->names[a], sizeof(name));
+	memmove(d->names[a], d->names[b], sizeof(name));
+	memcpy(d->names[b], name, sizeof(name));
+}
+
+void fence_device_pass_over(struct fence_device *d)
+{
+	swap_paths(d, 0, --d->alive);
+}
+
+/* What the kernel thinks of a SCSI disk; NVMe's have another word, and give up by themselves. */
+static bool is_alive(const char *map, const char *slave)
+{
+	cleanup_free char *path = xasprintf("%s/slaves/%s/device/state", map, slave), *text = NULL;
+
+	return file_read(path, 64, &text, NULL, NULL) < 0 ||
+	       (!strstr(text, "block") && !strstr(text, "offline"));
+}
+
 static int add_slave(struct fence_device *d, const char *map, const char *slave)
 {
 	cleanup_free char *path = xasprintf("%s/slaves/%s/dev", map, slave), *text = NULL;
@@ -273,12 +298,15 @@ static int add_slave(struct fence_device *d, const char *map, const char *slave)
 
 	if (r < 0)
 		return r;
-	return sscanf(text, "%u:%u", &major, &minor) == 2 ? add_path(d, major, minor) : -EINVAL;
+	r = sscanf(text, "%u:%u", &major, &minor) == 2 ? add_path(d, major, minor) : -EINVAL;
+	if (r == 0 && is_alive(map, slave))
+		swap_paths(d, d->alive++, d->paths - 1);
+	return r;
 }
 
 /*
  * A map's paths are told one by one: the kernel's own way through the map takes back all
- * registrations where one path fails.
+ * registrations where one path fails. Those that live come first.
  */
 static int add_slaves(struct fence_device *d, const char *map)
 {
@@ -306,17 +334,21 @@ int fence_device_find(unsigned major, unsigned minor, struct fence_device *ret)
 	/* a part of a disk: reserving would be for all of it */
 	if (access(part, F_OK) == 0)
 		return -EOPNOTSUPP;
-	if (file_read(uuid_path, 256, &uuid, NULL, NULL) < 0)
+	if (file_read(uuid_path, 256, &uuid, NULL, NULL) < 0) {
+		ret->alive = 1;
 		return add_path(ret, major, minor);
+	}
 	return str_has_prefix(uuid, "mpath-") ? add_slaves(ret, dir) : -EOPNOTSUPP;
 }
 
 int fence_device_open(struct fence_device *d)
 {
-	for (size_t i = 0; i < d->paths; i++) {
+	int r = -ENXIO;
+
+	/* one that died just now: orders to it fail, too, and the others can do */
+	for (size_t i = 0; i < d->alive; i++) {
 		d->fds[i] = open(d->names[i], O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-		if (d->fds[i] < 0)
-			return -errno;
+		r = d->fds[i] >= 0 ? 0 : r < 0 ? -errno : r;
 	}
-	return 0;
+	return r;
 }

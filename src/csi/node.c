@@ -219,7 +219,7 @@ static int release(json_t *record, bool force, struct error *err)
 		r = staged_elsewhere(&s, "", &place, err);
 		if (r <= 0)
 			break;
-		r = take_away(place, force, err);
+		r = take_away(place, force, STEP_MS, err);
 	}
 	return r < 0 ? r : stage_remove(&s, force, err);
 }

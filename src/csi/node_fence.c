@@ -22,6 +22,7 @@
 #define RENEW_MS 3000 /* for one device: those of a dead target must not keep the others waiting */
 #define RENEWALS 10 /* in the time after which a holder counts as gone */
 #define RIVALS_MAX 64
+#define DROP_TRIES 3
 
 /* Somebody else's device that is wanted here. */
 struct rival {
@@ -200,6 +201,18 @@ int device_fence_kept(struct csi_node *n, unsigned major, unsigned minor, struct
 	return r == -ESTALE ? r : 0;
 }
 
+/* A path may have died without the kernel's notice so far: then another is asked. */
+static int drop(struct csi_node *n, struct fence_call *c, struct error *err)
+{
+	int r = call_device(n, FENCE_DROP, c, STEP_MS, err);
+
+	for (int i = 1; i < DROP_TRIES && r == -ETIMEDOUT && c->device.alive > 1; i++) {
+		fence_device_pass_over(&c->device);
+		r = call_device(n, FENCE_DROP, c, STEP_MS, err);
+	}
+	return r;
+}
+
 bool device_unfence(struct csi_node *n, unsigned major, unsigned minor)
 {
 	struct fence_call c = { 0 };
@@ -207,7 +220,7 @@ bool device_unfence(struct csi_node *n, unsigned major, unsigned minor)
 	int r = find_device(major, minor, &c, &err);
 
 	if (r == 0)
-		r = call_device(n, FENCE_DROP, &c, STEP_MS, &err);
+		r = drop(n, &c, &err);
 	if (r < 0 && r != -EOPNOTSUPP)
 		log_warn(
 			"the reservation of device %u:%u stays until another node puts it away: %s",

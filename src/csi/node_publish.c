@@ -83,7 +83,7 @@ static int look_at_target(struct publishing *p, struct error *err)
 		return r;
 	probed = bind_probe(p->target, STEP_MS);
 	if (bind_is_dead(probed))
-		return take_away(p->target, true, err);
+		return take_away(p->target, true, STEP_MS, err);
 	ro = strncmp(e.options, "ro", 2) == 0;
 	if (!staged_is(&p->s, &e))
 		return error_set(err, EEXIST, "something else (%s) is mounted on %s", e.source,
@@ -186,7 +186,7 @@ static int unpublish(const char *target, struct error *err)
 
 	if (r == 0)
 		return 0;
-	r = take_away(target, r == -ETIMEDOUT, err);
+	r = take_away(target, r == -ETIMEDOUT, STEP_MS, err);
 	if (r == 0)
 		r = place_remove(target, STEP_MS, err);
 	return r == -ELOOP ? -EINVAL : r;

@@ -36,6 +36,7 @@ struct csi_node {
 
 /* A step that may hang is given up after this. */
 #define STEP_MS 10000
+#define WRITE_OUT_MS 30000 /* the kernel gives up a dead path after 15 s, and takes another */
 #define STACKED_MAX 8 /* mounts over one another at one place */
 
 /* ---- one call on a volume (node_volume.c) ----------------------------------------------------- */
@@ -86,7 +87,7 @@ enum loop_state staged_loop(const struct staged *s);
 char *device_node(unsigned major, unsigned minor);
 
 /* Takes away all mounts at a place; one that is dead or hangs is detached, others too with force. */
-int take_away(const char *path, bool force, struct error *err);
+int take_away(const char *path, bool force, int timeout_ms, struct error *err);
 
 /* ---- one writer for a device (node_fence.c) --------------------------------------------------- */
 

@@ -168,7 +168,18 @@ static bool is_shared(struct csi_node *n, const json_t *record)
 	return false;
 }
 
-/* Whether another node has taken it. Its last data goes first, while nobody else can write. */
+/* A file system whose unmounting hangs is in no mount table, and still writes. */
+static bool is_claimed(struct csi_node *n, const char *path)
+{
+	cleanup_close int fd = n->host->claim(n->host, path);
+
+	return fd == -EBUSY;
+}
+
+/*
+ * Whether another node has taken it. Its last data goes first, while nobody else can write; as long
+ * as that has not come to the storage, the reservation stays with it.
+ */
 static bool unfence(struct csi_node *n, const json_t *record)
 {
 	const char *path = jstr(record, "path");
@@ -177,7 +188,8 @@ static bool unfence(struct csi_node *n, const json_t *record)
 	if (is_shared(n, record) || n->host->stat(n->host, path, &st, STEP_MS) < 0 ||
 	    st.type != HOST_FILE_BLOCK)
 		return false;
-	(void)n->host->flush(n->host, path, STEP_MS);
+	if (is_claimed(n, path) || n->host->flush(n->host, path, WRITE_OUT_MS) < 0)
+		return device_fence_kept(n, st.major, st.minor, NULL) == -ESTALE;
 	return device_unfence(n, st.major, st.minor);
 }
 
@@ -275,7 +287,7 @@ static int stage_device(const json_t *record, const struct host_stat *st, const 
 	if (r == 0 && d.loop.fd >= 0)
 		r = loop_keep(&d.loop, STEP_MS, err);
 	if (r < 0) {
-		(void)take_away(place, true, NULL);
+		(void)take_away(place, true, STEP_MS, NULL);
 		(void)place_remove(place, STEP_MS, NULL);
 	}
 	return r;
@@ -322,12 +334,12 @@ int stage_remove(const struct staged *s, bool force, struct error *err)
 	if (s->shape == SHAPE_DIRECTORY)
 		return 0;
 	if (s->shape == SHAPE_FILESYSTEM) {
-		r = take_away(staging, force, err);
+		r = take_away(staging, force, WRITE_OUT_MS, err);
 	} else {
 		/* the device first: without its file in the mount table it would not be found again */
 		r = loop ? loop_detach(s->minor, STEP_MS, err) : 0;
 		if (r == 0)
-			r = take_away(place, force, err);
+			r = take_away(place, force, STEP_MS, err);
 		if (r == 0)
 			r = place_remove(place, STEP_MS, err);
 	}

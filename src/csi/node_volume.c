@@ -258,7 +258,7 @@ static bool is_lost(const char *path)
 	return bind_is_dead(r) || r == -ETIMEDOUT;
 }
 
-int take_away(const char *path, bool force, struct error *err)
+int take_away(const char *path, bool force, int timeout_ms, struct error *err)
 {
 	for (int i = 0; i < STACKED_MAX; i++) {
 		cleanup_with(mount_entry_done) struct mount_entry e = { 0 };
@@ -266,7 +266,7 @@ int take_away(const char *path, bool force, struct error *err)
 
 		if (r <= 0)
 			return r;
-		r = bind_unmount(path, force, STEP_MS, err);
+		r = bind_unmount(path, force, timeout_ms, err);
 		if ((r == -EBUSY && is_lost(path)) || r == -ETIMEDOUT)
 			r = bind_unmount(path, true, STEP_MS, err);
 		if (r == -EBUSY)

@@ -64,6 +64,29 @@ forced() { exec 7<> "$(device b)" && hostvol disconnect --force b; local r=$?; e
 check "in use, by force" forced
 check "nothing is left" wait_for 10 nothing_left
 
+echo "# --- a dead path"
+check "two portals" both a
+check "written" written a d0
+check "one of them dies" eval 'lio_cut 127.0.0.2 && wait_for 60 lio_dead 1'
+check "it ends all the same (trap 24)" hostvol disconnect a
+check "nothing is left, of the dead path either (trap 24)" nothing_left
+check "nor comes when it is back" eval 'lio_mend 127.0.0.2 && sleep 3 && nothing_left'
+if [ -n "${QM_LONG:-}" ]; then
+	mkdir $lio/iscsi/$t1/tpgt_1/np/127.0.0.3:3260
+	others() { info a $t1 0 && sed -i 's/127.0.0.1:3260/127.0.0.2:3260,127.0.0.3:3260/' /run/a.json && hostvol connect /run/a.json; }
+	check "two others" others
+	check "written" written a d0
+	check "both die" eval 'lio_cut 127.0.0.2 && lio_cut 127.0.0.3 && wait_for 60 lio_dead 2'
+	check "what cannot be written out is not given up" refuses 'cannot be brought to the storage' hostvol disconnect a
+	check "all is still there" eval 'count maps 1 && count disks 2 && count sessions 2'
+	check "one is back" eval 'lio_mend 127.0.0.3 && wait_for 90 lio_dead 1'
+	check "it ends" wait_for 30 hostvol disconnect a
+	check "nothing is left" nothing_left
+	check "both die, and are given up by force" eval 'lio_mend 127.0.0.2 && others && lio_cut 127.0.0.2 && lio_cut 127.0.0.3 && hostvol disconnect --force a'
+	check "nothing is left" nothing_left
+	lio_mend 127.0.0.2 && lio_mend 127.0.0.3
+fi
+
 echo "# --- what multipathd remembers"
 strict() { multipathd_config strict && multipathd reconfigure && wait_for 30 bash -c 'multipathd show config local | grep -q strict'; }
 check "it takes only what it knows by name" strict

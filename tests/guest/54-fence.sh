@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
+# timeout: 1600
 # One writer for a LUN: two node services reach the same disk of the kernel's target, each through a target of its
 # own, so that they are two initiator ports to its persistent reservations. The second is refused while the first
 # lives, and puts it out when it is cut off.
-export QM_GUEST_TIMEOUT=${QM_GUEST_TIMEOUT:-580}
+export QM_GUEST_TIMEOUT=${QM_GUEST_TIMEOUT:-${QM_LONG:+1}580}
 [ -n "${QM_GUEST:-}" ] || exec "$(dirname "$0")/run" "$0" "$@"
 set -u -o pipefail
 . tests/lib/tap.sh
@@ -89,5 +90,32 @@ second=,127.0.0.2:3260
 check "each path is registered" eval 'stage a && count maps 1 && registered 2 && holds'
 check "written through both" eval 'dd if=/dev/zero of=/run/a/kubelet/lun/data bs=64k count=256 oflag=direct status=none'
 check "it ends, on all paths" eval 'unstage a && registered 0'
+
+echo "# --- a path dies"
+written_late() { dd if=/dev/urandom of=/run/late bs=64k count=64 status=none && cp /run/late /run/a/kubelet/lun/late; } # no sync
+is_there() { e2fsck -fn "/run/d$lun.img" && debugfs -R 'cat late' "/run/d$lun.img" | cmp - /run/late; }
+nothing_of() { count maps 0 && count sessions 0 && count disks 0 && [ "$(hostvol --state-dir "/run/$1/state/hostvol" list --json)" = "[]" ] && [ -z "$(find /etc/iscsi/nodes -type f)" ]; }
+check "staged, and written, but not on the disk yet, when a portal dies" eval 'stage a && registered 2 && written_late && lio_cut 127.0.0.2'
+check "it is unstaged all the same" unstage a
+check "what was written is on the disk" is_there
+check "nothing is registered, on the dead path either" registered 0
+check "nothing is left" nothing_of a
+check "nor comes when the portal is back" eval 'lio_mend 127.0.0.2 && sleep 3 && nothing_of a && registered 0'
+if [ -n "${QM_LONG:-}" ]; then
+	check "idle when it dies" eval 'stage a && sync && lio_cut 127.0.0.2'
+	check "it is unstaged at once" eval 'unstage a && registered 0 && nothing_of a'
+	lio_mend 127.0.0.2
+	check "dead for long" eval 'stage a && registered 2 && sync && lio_cut 127.0.0.2 && wait_for 60 lio_dead 1'
+	check "the reservation is renewed by the path that lives" refused_on
+	check "it is unstaged" eval 'unstage a && registered 0 && nothing_of a'
+	check "while it stays away the volume has one path" eval 'stage a && registered 1 && unstage a && registered 0 && nothing_of a'
+	lun=0 pr=$lio/core/iblock_0/d0/pr
+	lio_mend 127.0.0.2
+	check "a disk from which somebody was put out" eval 'stage a && registered 2 && written_late && lio_cut 127.0.0.2'
+	check "it is unstaged" eval 'unstage a && nothing_of a && is_there'
+	check "what is left keeps others out, by the path that lives" eval 'holds && registered 1'
+	check "and nobody waits for it" eval 'stage b && registered 1 && unstage b'
+	lio_mend 127.0.0.2
+fi
 kill $a $b
 plan

@@ -42,6 +42,10 @@ lio_chap() {
 	printf %s "$2" > "$acl/auth/userid" && printf %s "$3" > "$acl/auth/password" && echo 1 > "$tpg/attrib/authentication" || return 1
 	[ $# -lt 5 ] || { printf %s "$4" > "$acl/auth/userid_mutual" && printf %s "$5" > "$acl/auth/password_mutual"; }
 }
+# lio_cut ADDRESS, lio_mend ADDRESS: a portal's machine is gone without a word, as when its power fails; it is back. Not 127.0.0.1.
+lio_cut() { ip route add blackhole "$1/32" table local; }
+lio_mend() { ip route del blackhole "$1/32" table local; }
+lio_dead() { [ "$(grep -l offline /sys/block/sd*/device/state | wc -l)" = "$1" ]; } # so many paths, to the kernel
 lio_grow() { # DISK SIZE
 	truncate -s "$2" "/run/$1.img" && losetup -c "$(losetup -j "/run/$1.img" | cut -d : -f 1)"
 }

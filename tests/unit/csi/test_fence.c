@@ -16,6 +16,7 @@
 
 struct nexus {
 	uint64_t key; /* 0: not registered */
+	bool dead; /* what is registered stays, and nothing comes through */
 };
 
 static struct target {
@@ -37,6 +38,15 @@ static struct nexus *nexus_of(struct fence_device *d, size_t path)
 	return &target.nexus[((struct node *)d)->number][path];
 }
 
+/* The first path that answers. */
+static struct nexus *nexus_any(struct fence_device *d)
+{
+	for (size_t i = 0; i < PATHS; i++)
+		if (!nexus_of(d, i)->dead)
+			return nexus_of(d, i);
+	return NULL;
+}
+
 static int begin(void)
 {
 	void (*interrupt)(void) = target.interrupt;
@@ -54,8 +64,8 @@ static int model_look(struct fence_device *d, struct fence_view *ret)
 	struct nexus *all = &target.nexus[0][0];
 	int r = begin();
 
-	if (r < 0)
-		return r;
+	if (r < 0 || !nexus_any(d))
+		return r < 0 ? r : -ENXIO;
 	*ret = (struct fence_view){ .generation = target.generation,
 				    .holder = target.holder ? target.holder->key : 0 };
 	for (size_t i = 0; i < (size_t)NODES * PATHS; i++)
@@ -69,8 +79,8 @@ static int model_enroll(struct fence_device *d, size_t path, uint64_t old, uint6
 	struct nexus *n = nexus_of(d, path);
 	int r = begin();
 
-	if (r < 0)
-		return r;
+	if (r < 0 || n->dead)
+		return r < 0 ? r : -ENXIO;
 	if (old && old != n->key)
 		return -EBUSY;
 	n->key = key;
@@ -82,11 +92,11 @@ static int model_enroll(struct fence_device *d, size_t path, uint64_t old, uint6
 
 static int model_reserve(struct fence_device *d, uint64_t key)
 {
-	struct nexus *n = nexus_of(d, 0);
+	struct nexus *n = nexus_any(d);
 	int r = begin();
 
-	if (r < 0)
-		return r;
+	if (r < 0 || !n)
+		return r < 0 ? r : -ENXIO;
 	if (n->key != key || (target.holder && target.holder != n))
 		return -EBUSY;
 	target.holder = n;
@@ -95,12 +105,12 @@ static int model_reserve(struct fence_device *d, uint64_t key)
 
 static int model_preempt(struct fence_device *d, uint64_t key, uint64_t victim)
 {
-	struct nexus *n = nexus_of(d, 0), *all = &target.nexus[0][0];
+	struct nexus *n = nexus_any(d), *all = &target.nexus[0][0];
 	bool found = false;
 	int r = begin();
 
-	if (r < 0)
-		return r;
+	if (r < 0 || !n)
+		return r < 0 ? r : -ENXIO;
 	if (n->key != key)
 		return -EBUSY;
 	for (size_t i = 0; i < (size_t)NODES * PATHS; i++) {
@@ -118,11 +128,12 @@ static int model_preempt(struct fence_device *d, uint64_t key, uint64_t victim)
 
 static int model_clear(struct fence_device *d, uint64_t key)
 {
+	struct nexus *n = nexus_any(d);
 	int r = begin();
 
-	if (r < 0)
-		return r;
-	if (nexus_of(d, 0)->key != key)
+	if (r < 0 || !n)
+		return r < 0 ? r : -ENXIO;
+	if (n->key != key)
 		return -EBUSY;
 	memset(target.nexus, 0, sizeof(target.nexus));
 	target.holder = NULL;
@@ -341,6 +352,61 @@ static void test_faults(void **state)
 		}
 }
 
+/* A path that died costs neither the reservation nor its end, and leaves nothing by which it could write. */
+static void test_dead_path(void **state)
+{
+	for (size_t dead = 0; dead < PATHS; dead++)
+		for (int stale = 0; stale < 2; stale++) {
+			struct nexus *n = &target.nexus[0][dead];
+
+			(void)setup(NULL);
+			if (stale)
+				assert_int_equal(take(2, 0), 0);
+			assert_int_equal(take(0, keys[2]), 0);
+			n->dead = true;
+			assert_int_equal(renew(0), 0);
+			assert_true(fence_is_rival(holder(), keys[1]));
+			assert_int_equal(drop(0), 0);
+			assert_int_equal(n->key, 0);
+			assert_int_equal(registrations(), stale);
+			assert_int_equal(can_write(2), !stale);
+			/* nobody has to wait for the path that does not say that it has ended */
+			assert_false(fence_is_rival(holder(), keys[1]));
+			assert_int_equal(take(1, 0), 0);
+			assert_true(writes_alone(1));
+			n->dead = false;
+			assert_true(writes_alone(1));
+		}
+}
+
+/* Without a path it stays, whole. */
+static void test_dead_paths(void **state)
+{
+	assert_int_equal(take(0, 0), 0);
+	for (size_t i = 0; i < PATHS; i++)
+		target.nexus[0][i].dead = true;
+	assert_int_equal(drop(0), -ENXIO);
+	assert_int_equal(renew(0), -ENXIO);
+	assert_int_equal(registrations(), PATHS);
+	assert_int_equal(take(1, 0), -EBUSY);
+	assert_int_equal(take(1, keys[0]), 0);
+	assert_true(writes_alone(1));
+}
+
+/* One that joined the map later has no key: renewal and mark come by the other one. */
+static void test_late_path(void **state)
+{
+	assert_int_equal(take(2, 0), 0);
+	assert_int_equal(take(0, keys[2]), 0);
+	target.nexus[0][0].key = 0;
+	target.holder = &target.nexus[0][1];
+	assert_int_equal(renew(0), 0);
+	assert_int_equal(drop(0), 0);
+	assert_int_equal(registrations(), 1);
+	assert_false(fence_is_rival(holder(), keys[1]));
+	assert_false(can_write(2));
+}
+
 static int no_look(struct fence_device *d, struct fence_view *ret)
 {
 	return -EOPNOTSUPP;
@@ -366,6 +432,9 @@ int main(void)
 		cmocka_unit_test_setup(test_others, setup),
 		cmocka_unit_test_setup(test_race, setup),
 		cmocka_unit_test_setup(test_faults, setup),
+		cmocka_unit_test_setup(test_dead_path, setup),
+		cmocka_unit_test_setup(test_dead_paths, setup),
+		cmocka_unit_test_setup(test_late_path, setup),
 		cmocka_unit_test_setup(test_without, setup),
 	};
 

@@ -37,6 +37,7 @@ struct scene {
 	char disks[DISKS_MAX][64]; /* sda, sdb, …: their addresses; "" where gone */
 	bool multipath, strict; /* strict: multipathd makes no map by itself, and here not at all */
 	unsigned down; /* this host's port that does not answer any more */
+	bool all_down, stuck; /* stuck: disks cannot be removed */
 	bool resized;
 };
 
@@ -175,6 +176,8 @@ static int fc_write_kernel(const struct hostvol_host *host, const char *path, co
 	}
 	assert_int_equal(sscanf(path, "/sys/block/sd%c/device/", &disk), 1);
 	if (str_has_suffix(path, "/delete")) {
+		if (scene->stuck)
+			return -ETIMEDOUT;
 		remove_disk(disk);
 		return 0;
 	}
@@ -212,6 +215,16 @@ static int fc_claim(const struct hostvol_host *host, const char *device)
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
+/* The map writes by any path that lives. */
+static int fc_flush(const struct hostvol_host *host, const char *device, int timeout_ms)
+{
+	bool is_map = streq(device, "/dev/dm-0");
+	bool dead = scene->down && !is_map &&
+		    (unsigned)atoi(scene->disks[device[7] - 'a']) == scene->down;
+
+	return dead || scene->all_down ? -ENXIO : 0;
+}
+
 static bool fc_multipathd_runs(const struct hostvol_host *host)
 {
 	return scene->multipath;
@@ -247,6 +260,7 @@ static int setup(void **state)
 	host->write_kernel = fc_write_kernel;
 	host->inquiry = fc_inquiry;
 	host->claim = fc_claim;
+	host->flush = fc_flush;
 	host->multipathd_runs = fc_multipathd_runs;
 	host->multipathd = fc_multipathd;
 	return 0;
@@ -452,6 +466,45 @@ static void test_trap_8_cisco_blocked_later(void **state)
 	ends();
 }
 
+/* A path that is dead does not keep the others: what was written went through the map. */
+static void test_trap_24_cisco_dead_path(void **state)
+{
+	load("fnic", flash);
+	scene->multipath = true;
+	assert_int_equal(connects(FLASH, "1", "", "5:0:0:1 6:0:2:1 "), 0);
+	scene->down = 6;
+	ends();
+	/* by no path: nothing is touched without force */
+	assert_int_equal(connects(FLASH, "1", "", "5:0:0:1 6:0:2:1 "), 0);
+	scene->all_down = true;
+	assert_int_equal(rig_disconnect(scene->rig, "v", "", 0), -ENXIO);
+	assert_int_equal(tree_entries(scene->san.root, "/sys/block"), 3);
+	scene->all_down = false;
+	ends();
+}
+
+/* Nor where a call before has come no further than to its map. */
+static void test_trap_24_cisco_dead_path_later(void **state)
+{
+	load("fnic", flash);
+	scene->multipath = true;
+	assert_int_equal(connects(FLASH, "1", "", "5:0:0:1 6:0:2:1 "), 0);
+	scene->stuck = true;
+	assert_int_equal(rig_disconnect(scene->rig, "v", "", 0), -ETIMEDOUT);
+	assert_int_equal(tree_entries(scene->san.root, "/sys/block"), 2);
+	scene->stuck = false;
+	scene->all_down = true;
+	ends();
+	/* of a single disk that never had a map nobody knows: it is asked */
+	scene->multipath = scene->all_down = false;
+	assert_int_equal(connects("\"524a937000000000\"", "1", "", "5:0:0:1 "), 0);
+	scene->all_down = true;
+	assert_int_equal(rig_disconnect(scene->rig, "v", "", 0), -ENXIO);
+	assert_int_equal(tree_entries(scene->san.root, "/sys/block"), 1);
+	scene->all_down = false;
+	ends();
+}
+
 /* ---- recorded ------------------------------------------------------------------------------- */
 
 static void has_properties(const char *names)
@@ -590,6 +643,8 @@ int main(void)
 		FC_TEST(test_trap_23_no_map),
 		FC_TEST(test_trap_12_cisco_second_port),
 		FC_TEST(test_trap_8_cisco_blocked_later),
+		FC_TEST(test_trap_24_cisco_dead_path),
+		FC_TEST(test_trap_24_cisco_dead_path_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
