@@ -318,6 +318,8 @@ static int make_copy(struct work *w, const json_t *pool)
 	pool_access(pool, &access);
 	rc = workers->ops->copy(workers, &access.pool, &volume, claim_bytes(w->claim), &from,
 				&w->r->error);
+	if (rc == -EAGAIN)
+		pv_mend(w->r, &access.pool, &from);
 	if (rc <= 0)
 		return rc;
 	message = xasprintf("the data is being copied in pool %s", object_name(pool));
