@@ -49,7 +49,7 @@ bool mutate_complete(enum mutant m, struct kube *api, const char *volume, bool m
 	claim = claim_of(api, volume);
 	if (m == MUTANT_DELETED_HALF)
 		return object_deleting(claim);
-	if (object_remove_finalizer(claim, "quartermaster.storage/provision"))
+	if (claim && object_remove_finalizer(claim, "quartermaster.storage/provision"))
 		kube_update(api, &KIND_PVC, claim, NULL, NULL);
 	return false;
 }

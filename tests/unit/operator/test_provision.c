@@ -343,6 +343,39 @@ static void pool_is_not_seen_yet(void **state)
 	fixture_free(f);
 }
 
+/* An operator that knows nothing of halves has bound it and let go of it; then its claim goes, and it is to be kept. */
+static void keep_a_half(const char *policy, const char *reclaim)
+{
+	struct fixture *f = fixture_online();
+	cleanup_json json_t *pv = NULL;
+
+	add_storage_class(f, "plain", json_object(),
+			  json_pack("{s:s}", "reclaimPolicy", policy));
+	if (reclaim)
+		patch(f, &KIND_STORAGECLASS, "plain",
+		      json_pack("{s:{s:{s:s}}}", "metadata", "annotations", QM_ANNOTATION_RECLAIM,
+				reclaim));
+	add_claim(f, "c1", "plain", "1Gi");
+	settle(f);
+	pv = get_pv_of(f, "c1");
+	json_object_set_new(f->halves, object_name(pv), json_true());
+	discard(f, &KIND_PVC, "c1");
+	settle(f);
+	if (!reclaim)
+		discard(f, &KIND_PV, object_name(pv));
+	settle(f);
+	assert_int_equal(count(f, &KIND_PV), 0);
+	assert_int_equal(json_object_size(jget(f->volumes, "gold-1")), 1);
+	assert_int_equal(json_object_size(f->halves), 0);
+	fixture_free(f);
+}
+
+static void kept_by_half(void **state)
+{
+	keep_a_half("Retain", NULL);
+	keep_a_half("Delete", "archive");
+}
+
 /* A cache that is behind lets us promise room to a claim that is gone; its successor of the same name ends that. */
 static void promise_to_a_claim_that_is_gone(void **state)
 {
@@ -437,6 +470,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(claim_is_left_alone_until_bound),
 		cmocka_unit_test(deleted_before_it_is_bound),
 		cmocka_unit_test(pool_is_not_seen_yet),
+		cmocka_unit_test(kept_by_half),
 		cmocka_unit_test(promise_to_a_claim_that_is_gone),
 		cmocka_unit_test(any_write_may_fail),
 		cmocka_unit_test(volume_stays_where_it_may),
