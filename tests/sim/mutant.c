@@ -20,10 +20,9 @@ void mutate_patch(enum mutant m, const struct kind *kind, json_t *patch)
 {
 	json_t *metadata = jget(patch, "metadata");
 
-	if (m == MUTANT_NO_POOL_ANNOTATION && kind == &KIND_PVC) {
-		json_object_del(jget(metadata, "annotations"), "quartermaster.storage/pool");
+	if (m == MUTANT_NO_POOL_ANNOTATION && kind == &KIND_PVC &&
+	    json_object_del(jget(metadata, "annotations"), "quartermaster.storage/pool") == 0)
 		json_object_del(metadata, "finalizers");
-	}
 }
 
 /* The claim of a volume, with our finalizer or without; NULL: it is gone. New reference. */
