@@ -460,7 +460,7 @@ static void wait_for_pool(struct scenario *s)
 static void trouble_phase(struct scenario *s)
 {
 	struct sim *sim = sim_of(s);
-	int events = 10 + (int)sim_below(sim, 25);
+	int events = s->early ? 6 + (int)sim_below(sim, 12) : 10 + (int)sim_below(sim, 25);
 
 	for (int i = 0; i < s->operator_count; i++)
 		proc_start(&s->operators[i]);
@@ -565,7 +565,7 @@ static void tell_all(struct scenario *s)
 /* On a cluster those who come next must read the same out of the API. How long that takes. */
 static int64_t restart_operators(struct scenario *s)
 {
-	if (!s->options.cluster)
+	if (!s->options.cluster || !sim_chance(sim_of(s), 3000))
 		return 20000;
 	for (int i = 0; i < s->operator_count; i++)
 		proc_kill(&s->operators[i], 10);
