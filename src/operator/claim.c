@@ -318,6 +318,8 @@ static int make_copy(struct work *w, const json_t *pool)
 	pool_access(pool, &access);
 	rc = workers->ops->copy(workers, &access.pool, &volume, claim_bytes(w->claim), &from,
 				&w->r->error);
+	if (rc == -EAGAIN)
+		pv_mend(w->r, &access.pool, &from);
 	if (rc <= 0)
 		return rc;
 	message = xasprintf("the data is being copied in pool %s", object_name(pool));
@@ -384,22 +386,28 @@ static int make_volume(struct work *w, const json_t *pool)
 	return 0;
 }
 
+/* From the cache, or from the API where the cache does not have it (yet); 1 and NULL: it is gone. */
+static int get_any(struct work *w, const struct kind *kind, const char *ns, const char *name,
+		   json_t **ret)
+{
+	*ret = reader_get(w->r->cache, kind, ns, name);
+	return *ret ? 0 : op_get_live(w->r, kind, ns, name, ret);
+}
+
 /* The other half of what is in the pool, before nobody knows any more that it is missing. */
 static int complete_data(struct work *w)
 {
 	const struct worker_volume volume = { VOLUME_DIRECTORY, w->volume };
 	cleanup_json json_t *pv = NULL, *pool = NULL;
 	struct pool_access access;
-	int rc = 0;
+	int rc;
 
 	if (w->op->binder || source_ref(w->claim))
 		return 0; /* made in one step */
-	pv = reader_get(w->r->cache, &KIND_PV, NULL, w->volume);
-	if (!pv)
-		rc = op_get_live(w->r, &KIND_PV, NULL, w->volume, &pv);
+	rc = get_any(w, &KIND_PV, NULL, w->volume, &pv);
 	if (rc == 0 && pv_makes_sense(pv) && pv_kind(pv) == VOLUME_DIRECTORY)
-		pool = reader_get(w->r->cache, &KIND_STORAGEPOOL, w->op->ns,
-				  object_label(pv, QM_LABEL_POOL));
+		rc = get_any(w, &KIND_STORAGEPOOL, w->op->ns, object_label(pv, QM_LABEL_POOL),
+			     &pool);
 	if (!pool || !pool_is_ours(w->op, pool))
 		return rc < 0 ? rc : 0; /* with its pool or its volume it is gone */
 	pool_access(pool, &access);

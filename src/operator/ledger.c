@@ -103,6 +103,16 @@ static struct entry *put(struct ledger *l, const char *volume, const char *pool,
 	return e;
 }
 
+/* What was promised to that claim, but for one volume and those that are there. */
+static void drop_promises(struct ledger *l, const char *claim, const char *but)
+{
+	for (size_t i = l->entries.count; claim && i-- > 0;) {
+		const struct entry *e = l->entries.items[i];
+		if (!e->made && streq(e->claim, claim) && !streq(e->volume, but))
+			drop_at(l, i);
+	}
+}
+
 static void put_device(struct ledger *l, const char *volume)
 {
 	struct entry *e = keyed_get(&l->entries, volume);
@@ -353,11 +363,7 @@ void ledger_drop(struct ledger *l, const char *volume)
 void ledger_drop_claim(struct ledger *l, const char *claim)
 {
 	pthread_mutex_lock(&l->lock);
-	for (size_t i = l->entries.count; i-- > 0;) {
-		const struct entry *e = l->entries.items[i];
-		if (!e->made && streq(e->claim, claim))
-			drop_at(l, i);
-	}
+	drop_promises(l, claim, NULL);
 	pthread_mutex_unlock(&l->lock);
 }
 
@@ -457,6 +463,8 @@ int ledger_reserve(struct ledger *l, const char *volume, const char *claim, int6
 	}
 	if (e)
 		drop_at(l, at);
+	/* an earlier claim of that name is gone; a cache that was behind may have had us promise it something since */
+	drop_promises(l, claim, volume);
 	best = choose(l, bytes, offers, count, &biggest);
 	if (best) {
 		put(l, volume, best->pool, bytes, claim);

@@ -47,7 +47,8 @@ struct ledger_offer {
 /*
  * Chooses the pool with the most bytes left and promises them. Gives the pool (caller frees): the
  * one chosen earlier where that has become a volume, or is offered and was of as many bytes, else what was
- * promised then is given back; or -ENOSPC and the biggest size that would fit.
+ * promised then is given back, as is what another volume of that claim was promised that is not there: its
+ * claim is gone; or -ENOSPC and the biggest size that would fit.
  */
 int ledger_reserve(struct ledger *l, const char *volume, const char *claim, int64_t bytes,
 		   const struct ledger_offer *offers, size_t count, char **ret_pool,

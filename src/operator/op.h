@@ -126,6 +126,12 @@ enum volume_kind pv_kind(const json_t *pv);
 bool pv_is_device(const json_t *pv);
 /* The ConnectionInfo of a volume, flat, as hostvol reads it. New reference. */
 json_t *pv_connection(enum volume_kind kind, const char *name, const json_t *pool);
+/*
+ * For a source that the worker calls incomplete: its info file may be missing, where an operator that knew nothing of
+ * halves has dropped the finalizer. It is written, if a claim has the volume and nobody ends it; what comes of it the
+ * next attempt to copy tells.
+ */
+void pv_mend(struct reconcile *r, const struct worker_pool *pool, const struct worker_volume *v);
 /* Deletes the object, whose data is gone or to be kept, and lets go of it. 0 too where it is gone. */
 int pv_end(struct reconcile *r, const json_t *pv);
 /* The PersistentVolume of a claim in that pool, of that many bytes. New reference. */

@@ -176,3 +176,16 @@ json_t *pv_new(const struct operator* op, const json_t *claim, const json_t *cla
 	return json_pack("{s:s, s:s, s:o, s:o}", "apiVersion", "v1", "kind", "PersistentVolume",
 			 "metadata", meta, "spec", spec);
 }
+
+void pv_mend(struct reconcile *r, const struct worker_pool *pool, const struct worker_volume *v)
+{
+	struct operator* op = op_of(r);
+	cleanup_json json_t *pv = NULL;
+
+	if (v->kind != VOLUME_DIRECTORY ||
+	    kube_get(r->kube, &KIND_PV, NULL, v->name, &pv, NULL) < 0 || object_deleting(pv) ||
+	    !streq(jstr(pv, "status", "phase"), "Bound") || !pv_is_ours(op, pv) ||
+	    !pv_makes_sense(pv) || !streq(object_label(pv, QM_LABEL_POOL), pool->name))
+		return;
+	op->workers->ops->complete(op->workers, pool, v, pv_bytes(pv), NULL);
+}

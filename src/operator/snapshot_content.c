@@ -201,6 +201,8 @@ static int take(struct work *w, const json_t *pool_object)
 	pool_access(pool_object, &access);
 	rc = w->op->workers->ops->snapshot(w->op->workers, pool, &from, w->name, &said,
 					   &w->r->error);
+	if (rc == -EAGAIN)
+		pv_mend(w->r, pool, &from);
 	if (rc < 0)
 		return failed(w, rc, "SnapshotCreationFailed");
 	bool ready = rc == 0;

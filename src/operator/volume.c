@@ -39,6 +39,35 @@ static int reclaim_whole(struct reconcile *r, const json_t *pv)
 	return pv_archives(pv) ? whole_archive(r, pool, name) : whole_end(r, pool, name);
 }
 
+/*
+ * What is kept without a PersistentVolume is known by its info file alone, and so is that its pool is not empty: here
+ * one that was made by half gets it at last (see pv_mend).
+ */
+static int keep_known(struct reconcile *r, const json_t *pv, const struct worker_pool *pool)
+{
+	struct workers *workers = op_of(r)->workers;
+	const struct worker_volume volume = { VOLUME_DIRECTORY, object_name(pv) };
+	int rc = 0;
+
+	if (pv_kind(pv) == VOLUME_DIRECTORY)
+		rc = workers->ops->complete(workers, pool, &volume, pv_bytes(pv), &r->error);
+	return rc == -ENOENT ? 0 : rc; /* it is not there, or archived already */
+}
+
+/* The object goes, the data stays; that does not wait for a pool that does not serve. */
+static int leave_data(struct reconcile *r, const json_t *pv)
+{
+	const char *name = pv_is_connection(pv) ? NULL : object_label(pv, QM_LABEL_POOL);
+	cleanup_json json_t *pool = NULL;
+	struct pool_access access;
+	int rc = name ? op_get_live(r, &KIND_STORAGEPOOL, op_of(r)->ns, name, &pool) : 1;
+
+	if (rc != 0 || !pool_serves(pool))
+		return rc < 0 ? rc : 0;
+	pool_access(pool, &access);
+	return keep_known(r, pv, &access.pool);
+}
+
 /* The data: removed or archived. A pool that is gone has taken it along. 1: it is under way. */
 static int reclaim_data(struct reconcile *r, const json_t *pv)
 {
@@ -57,6 +86,9 @@ static int reclaim_data(struct reconcile *r, const json_t *pv)
 	struct pool_access access;
 	pool_access(pool, &access);
 	struct worker_volume volume = { pv_kind(pv), object_name(pv) };
+	rc = pv_archives(pv) ? keep_known(r, pv, &access.pool) : 0;
+	if (rc < 0)
+		return rc;
 	return (pv_archives(pv) ? op->workers->ops->archive : op->workers->ops->remove)(
 		op->workers, &access.pool, &volume, &r->error);
 }
@@ -113,18 +145,15 @@ static int end_volume(struct reconcile *r, const char *name)
 	rc = claim_is_gone(r, pv);
 	if (rc <= 0)
 		return rc;
-	if (fate == FATE_RECLAIM) {
-		rc = reclaim_data(r, pv);
-		if (rc < 0) {
-			event_record(r->kube, &KIND_PV, pv, "quartermaster", true,
-				     "VolumeFailedDelete", "%s; trying again",
-				     error_text(&r->error, rc));
-			return rc;
-		}
-		if (rc > 0) {
-			r->again_ms = WHOLE_AGAIN_MS;
-			return 0;
-		}
+	rc = fate == FATE_RECLAIM ? reclaim_data(r, pv) : leave_data(r, pv);
+	if (rc < 0) {
+		event_record(r->kube, &KIND_PV, pv, "quartermaster", true, "VolumeFailedDelete",
+			     "%s; trying again", error_text(&r->error, rc));
+		return rc;
+	}
+	if (rc > 0) {
+		r->again_ms = WHOLE_AGAIN_MS;
+		return 0;
 	}
 	return pv_end(r, pv);
 }

@@ -2,7 +2,9 @@
 #include "scenario.h"
 
 #include "base/mem.h"
-#include "base/quantity.h"
+#include "base/str.h"
+#include "operator/ledger.h"
+#include "operator/op.h"
 
 #include <stdarg.h>
 
@@ -56,17 +58,71 @@ static const struct model_volume *pool_of(struct check *c, const char *volume, i
 	return found;
 }
 
-static bool check_claim(struct check *c, const struct sim_claim *claim)
+/* What its PersistentVolume says is so: one directory, in that pool, and an info file with that size. */
+static bool check_data(struct check *c, const json_t *pv)
 {
-	const json_t *o = named(c->claims, claim->name), *pv;
-	const char *volume = jstr(o, "spec", "volumeName");
+	const char *name = object_name(pv);
+	bool whole = streq(jstr(pv, "spec", "storageClassName"), "whole");
 	const struct model_volume *v;
 	char key[200];
 	int count;
 
+	snprintf(key, sizeof(key), "%s%s", whole ? "w." : "", name);
+	v = pool_of(c, key, &count);
+	if (count != 1)
+		return wrong(c, "volume %s has %d directories", name, count);
+	if (!streq(object_label(pv, QM_LABEL_POOL), v->name))
+		return wrong(c, "volume %s is not in the pool that it names", name);
+	if (!json_object_get(v->infos, key))
+		return wrong(c, "volume %s has no info file", name);
+	if (json_integer_value(json_object_get(v->infos, key)) != pv_bytes(pv))
+		return wrong(c, "the info file of volume %s has not its size", name);
+	if (whole && (!model_volume_named(&c->s->model, name) ||
+		      jint(named(c->pools, name), "spec", "sizeBytes") != pv_bytes(pv)))
+		return wrong(c, "volume %s is not a Gluster volume of that size", name);
+	return true;
+}
+
+/* What is promised of a pool, as the API has it. */
+static int64_t promised(struct check *c, const char *pool)
+{
+	int64_t sum = 0;
+	const json_t *pv;
+	size_t i;
+
+	json_array_foreach (c->volumes, i, pv)
+		if (streq(object_label(pv, QM_LABEL_POOL), pool))
+			sum += pv_bytes(pv);
+	return sum;
+}
+
+static bool has_room(struct check *c, int64_t size)
+{
+	const json_t *pool;
+	size_t i;
+
+	json_array_foreach (c->pools, i, pool)
+		if (!jstr(pool, "spec", "parent") && !object_deleting(pool) &&
+		    promised(c, object_name(pool)) + size <= jint(pool, "status", "capacityBytes"))
+			return true;
+	return false;
+}
+
+static bool is_bound(const json_t *claim)
+{
+	return streq(jstr(claim, "status", "phase"), "Bound") && jstr(claim, "spec", "volumeName");
+}
+
+static bool check_claim(struct check *c, const struct sim_claim *claim)
+{
+	const json_t *o = named(c->claims, claim->name), *pv;
+	const char *volume = jstr(o, "spec", "volumeName");
+
 	if (!o)
 		return wrong(c, "claim %s is lost", claim->name);
-	if (!streq(jstr(o, "status", "phase"), "Bound") || !volume)
+	if (!is_bound(o) && c->s->big && !has_room(c, claim->size))
+		return true;
+	if (!is_bound(o))
 		return wrong(c, "claim %s is not Bound: %s", claim->name,
 			     object_annotation(o, "quartermaster.storage/waiting")
 				     ? object_annotation(o, "quartermaster.storage/waiting")
@@ -76,42 +132,98 @@ static bool check_claim(struct check *c, const struct sim_claim *claim)
 		return wrong(c, "claim %s names %s, which is not its volume", claim->name, volume);
 	if (!streq(jstr(pv, "status", "phase"), "Bound"))
 		return wrong(c, "volume %s is not Bound", volume);
-	snprintf(key, sizeof(key), "%s%s", claim->whole ? "w." : "", volume);
-	v = pool_of(c, key, &count);
-	if (count != 1)
-		return wrong(c, "volume %s has %d directories", volume, count);
-	if (!streq(object_label(pv, "quartermaster.storage/pool"), v->name))
-		return wrong(c, "volume %s is not in the pool that it names", volume);
-	if (json_integer_value(json_object_get(v->dirs, key)) != claim->size)
+	if (pv_bytes(pv) != claim->size)
 		return wrong(c, "volume %s has not the size of its claim", volume);
-	if (claim->whole && (!model_volume_named(&c->s->model, volume) ||
-			     jint(named(c->pools, volume), "spec", "sizeBytes") != claim->size))
-		return wrong(c, "volume %s is not a Gluster volume of that size", volume);
-	if (json_array_size(jget(o, "metadata", "finalizers")) > 1)
+	if (object_has_finalizer(o, QM_FINALIZER_PROVISION))
 		return wrong(c, "claim %s still holds the provisioner's finalizer", claim->name);
+	return true;
+}
+
+/* Each has its claim, or is kept though that is gone. */
+static bool check_volumes(struct check *c)
+{
+	const json_t *pv, *claim;
+	size_t i;
+
+	json_array_foreach (c->volumes, i, pv) {
+		claim = named(c->claims, jstr(pv, "spec", "claimRef", "name"));
+		if (!claim || !streq(object_uid(claim), jstr(pv, "spec", "claimRef", "uid"))) {
+			if (!streq(jstr(pv, "spec", "persistentVolumeReclaimPolicy"), "Retain") ||
+			    !streq(jstr(pv, "status", "phase"), "Released"))
+				return wrong(c, "volume %s is left of a claim", object_name(pv));
+			if (json_object_get(c->s->late_volumes, object_name(pv)))
+				continue; /* its claim was undone before */
+		}
+		if (!check_data(c, pv))
+			return false;
+	}
+	return true;
+}
+
+/* Nothing lies in a pool of which nobody knows. */
+static bool check_left(struct check *c, const struct model_volume *v)
+{
+	const char *key;
+	json_t *size;
+
+	json_object_foreach (v->dirs, key, size) {
+		const char *name = str_has_prefix(key, "w.") ? key + 2 : key;
+
+		if (!named(c->volumes, name) && !json_object_get(c->s->let_go, name))
+			return wrong(c, "directory %s in %s is left of a volume", key, v->name);
+		if (!json_is_integer(json_object_get(v->infos, key)))
+			return wrong(c, "directory %s in %s has no info file", key, v->name);
+	}
+	json_object_foreach (v->infos, key, size)
+		if (!json_object_get(v->dirs, key))
+			return wrong(c, "info file %s in %s is left of a volume", key, v->name);
 	return true;
 }
 
 static bool check_claims(struct check *c)
 {
-	size_t wanted = 0, dirs = 0;
-
 	for (int i = 0; i < SIM_CLAIMS; i++) {
 		const struct sim_claim *claim = &c->s->claims[i];
 
-		wanted += claim->wanted;
 		if (claim->wanted && !check_claim(c, claim))
 			return false;
 		if (!claim->wanted && named(c->claims, claim->name))
 			return wrong(c, "claim %s is deleted, but there", claim->name);
 	}
-	if (json_array_size(c->volumes) != wanted)
-		return wrong(c, "there are %d volumes for %d claims",
-			     (int)json_array_size(c->volumes), (int)wanted);
 	for (size_t i = 0; i < MODEL_VOLUMES; i++)
-		dirs += json_object_size(c->s->model.volumes[i].dirs);
-	if (dirs != wanted)
-		return wrong(c, "there are %d directories for %d claims", (int)dirs, (int)wanted);
+		if (*c->s->model.volumes[i].name && !check_left(c, &c->s->model.volumes[i]))
+			return false;
+	return check_volumes(c);
+}
+
+/* Who leads counts as promised what the API says, and no pool has more than it can hold. */
+static bool check_ledger(struct check *c)
+{
+	const struct operator* leader = NULL;
+	const json_t *pool;
+	int64_t epoch;
+	size_t i;
+
+	for (int k = 0; k < c->s->operator_count; k++) {
+		const struct operator* op = c->s->operators[k].app;
+
+		if (op && op->leads(op->leads_userdata, &epoch) && ledger_loaded(op->ledger))
+			leader = op;
+	}
+	if (!leader)
+		return wrong(c, "no operator leads");
+	json_array_foreach (c->pools, i, pool) {
+		const char *name = object_name(pool);
+		int64_t sum = promised(c, name), counted = ledger_promised(leader->ledger, name);
+
+		if (jstr(pool, "spec", "parent"))
+			continue;
+		if (sum != counted)
+			return wrong(c, "%lld bytes of %s are promised, %lld are counted",
+				     (long long)sum, name, (long long)counted);
+		if (sum > jint(pool, "status", "capacityBytes"))
+			return wrong(c, "more of %s is promised than it has", name);
+	}
 	return true;
 }
 
@@ -303,7 +415,8 @@ bool scenario_settled(struct scenario *s, char *problem, size_t size)
 	kube_list(c.kube, &KIND_PV, NULL, NULL, &c.volumes, NULL, NULL);
 	kube_list(c.kube, &KIND_STORAGEPOOL, SIM_NS, NULL, &c.pools, NULL, NULL);
 	kube_list(c.kube, &KIND_STORAGENODE, SIM_NS, NULL, &c.nodes, NULL, NULL);
-	good = check_status(&c) && check_pools(&c) && check_nodes(&c) && check_claims(&c);
+	good = check_status(&c) && check_pools(&c) && check_nodes(&c) && check_claims(&c) &&
+	       check_ledger(&c);
 	json_decref(c.claims);
 	json_decref(c.volumes);
 	json_decref(c.pools);

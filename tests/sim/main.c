@@ -17,8 +17,9 @@ struct totals {
 
 static void usage(void)
 {
-	puts("usage: sim [--seeds N] [--seed BASE] [--trace] [--mutant N]\n"
+	puts("usage: sim [--seeds N] [--seed BASE] [--step N] [--trace] [--mutant N]\n"
 	     "Runs N seeded schedules from BASE on; without --seeds, the one of that seed.\n"
+	     "Even seeds are of clusters: --seed 2 --step 2 runs those alone.\n"
 	     "A schedule that fails is run again with its trace. QM_LONG=1 runs twenty times as many.");
 }
 
@@ -64,19 +65,19 @@ static void add(struct totals *t, const struct scenario *s)
 	}
 }
 
-static int run_many(uint64_t base, uint64_t count, enum mutant mutant)
+static int run_many(uint64_t base, uint64_t count, uint64_t step, enum mutant mutant)
 {
 	struct scenario *s = xcalloc(1, sizeof(*s));
 	struct totals t = { 0 };
 	int failed = 0;
 
 	for (uint64_t i = 0; i < count && failed < 5; i++) {
-		scenario_run(s, base + i, mutant, NULL);
+		scenario_run(s, base + i * step, mutant, NULL);
 		add(&t, s);
 		if (!*s->world.sim.failure)
 			continue;
 		failed++;
-		explain(base + i, mutant);
+		explain(base + i * step, mutant);
 	}
 	printf("%llu schedules from seed %llu: %d failed; %llu calls, %llu reconciles, %llu "
 	       "deaths\n",
@@ -109,11 +110,12 @@ int main(int argc, char **argv)
 {
 	static const struct option options[] = { { "seeds", required_argument, NULL, 'n' },
 						 { "seed", required_argument, NULL, 's' },
+						 { "step", required_argument, NULL, 'e' },
 						 { "trace", no_argument, NULL, 't' },
 						 { "mutant", required_argument, NULL, 'm' },
 						 { "help", no_argument, NULL, 'h' },
 						 { 0 } };
-	uint64_t base = 1, count = 0;
+	uint64_t base = 1, count = 0, step = 1;
 	enum mutant mutant = MUTANT_NONE;
 	bool trace = false, one = false;
 	int c;
@@ -123,6 +125,8 @@ int main(int argc, char **argv)
 			count = strtoull(optarg, NULL, 10);
 		else if (c == 's')
 			base = strtoull(optarg, NULL, 10), one = true;
+		else if (c == 'e')
+			step = strtoull(optarg, NULL, 10);
 		else if (c == 't')
 			trace = true;
 		else if (c == 'm')
@@ -135,5 +139,5 @@ int main(int argc, char **argv)
 		return run_one(base, mutant, trace);
 	if (count == 0)
 		count = 1000;
-	return run_many(base, getenv("QM_LONG") ? count * 20 : count, mutant);
+	return run_many(base, getenv("QM_LONG") ? count * 20 : count, step, mutant);
 }

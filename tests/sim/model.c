@@ -23,6 +23,8 @@ void machines_done(struct model *m)
 	for (size_t i = 0; i < MODEL_VOLUMES; i++) {
 		json_decref(m->volumes[i].options);
 		json_decref(m->volumes[i].dirs);
+		json_decref(m->volumes[i].infos);
+		json_decref(m->volumes[i].copies);
 		json_decref(m->volumes[i].archived);
 	}
 }
@@ -307,11 +309,34 @@ static int leave(struct workers *w, enum fault fault, int rc, struct error *err)
 	return call_end(workers_of(w)->proc, fault, rc, err);
 }
 
+/*
+ * Between two steps of a call: others go on meanwhile, the worker may die there, and that of an operator which dies
+ * comes so far or not.
+ */
+static int between(struct workers *w, const struct worker_pool *pool, struct model_volume **v,
+		   struct error *err)
+{
+	struct model_workers *mw = workers_of(w);
+	struct sim *s = mw->proc->sim;
+
+	task_sleep(s, sim_below(s, 3));
+	if (sim_fault(s, mw->model->world->rates.call / 4) ||
+	    (mw->proc->dead && sim_chance(s, 5000)))
+		return error_set(err, ENOTCONN, "the worker died");
+	return reach(mw, pool, v, err);
+}
+
+static void set_size(struct model_volume *v, json_t *of, const char *key, int64_t size)
+{
+	if (json_integer_value(json_object_get(of, key)) < size || !json_object_get(of, key))
+		json_object_set_new(of, key, json_integer(size));
+	changed_without_some(v);
+}
+
 static void grow(struct model_volume *v, const char *key, int64_t size)
 {
-	if (json_integer_value(json_object_get(v->dirs, key)) < size)
-		json_object_set_new(v->dirs, key, json_integer(size));
-	changed_without_some(v);
+	set_size(v, v->dirs, key, size);
+	set_size(v, v->infos, key, size);
 }
 
 static int workers_create(struct workers *w, const struct worker_pool *pool,
@@ -329,6 +354,58 @@ static int workers_create(struct workers *w, const struct worker_pool *pool,
 		rc = error_set(err, EEXIST, "volume %s is in the making", volume->name);
 	else
 		grow(v, key, size);
+	return leave(w, fault, rc, err);
+}
+
+/* The first half: the directory, without its info file. */
+static int workers_make(struct workers *w, const struct worker_pool *pool,
+			const struct worker_volume *volume, struct error *err)
+{
+	struct model_workers *mw = workers_of(w);
+	struct model_volume *v;
+	enum fault fault;
+	int rc = enter(w, pool, true, "make directory", volume->name, &v, &fault, err);
+
+	if (rc < 0)
+		return rc;
+	set_size(v, v->dirs, volume->name, 0);
+	json_object_set_new(mw->made, volume->name, json_true());
+	return leave(w, fault, between(w, pool, &v, err), err); /* there, but perhaps not synced */
+}
+
+/* The info file is there, torn, before anything is in it. */
+static int complete(struct workers *w, const struct worker_pool *pool, struct model_volume *v,
+		    const char *name, int64_t size, struct error *err)
+{
+	int rc;
+
+	if (!json_object_get(v->dirs, name))
+		return error_set(err, ENOENT, "there is no directory %s", name);
+	if (!json_object_get(v->infos, name)) {
+		json_object_set_new(v->infos, name, json_null());
+		changed_without_some(v);
+	}
+	rc = between(w, pool, &v, err);
+	if (rc == 0)
+		grow(v, name, size);
+	return rc;
+}
+
+static int workers_complete(struct workers *w, const struct worker_pool *pool,
+			    const struct worker_volume *volume, int64_t size, struct error *err)
+{
+	struct model_workers *mw = workers_of(w);
+	struct model_volume *v;
+	enum fault fault;
+	int rc;
+
+	if (mutate_complete(mw->model->world->mutant, mw->model->world->late, volume->name,
+			    json_object_get(mw->made, volume->name)))
+		return 0;
+	rc = enter(w, pool, true, "complete", volume->name, &v, &fault, err);
+	if (rc < 0)
+		return rc;
+	rc = complete(w, pool, v, volume->name, size, err);
 	return leave(w, fault, rc, err);
 }
 
@@ -350,6 +427,41 @@ static int workers_resize(struct workers *w, const struct worker_pool *pool,
 	return leave(w, fault, rc, err);
 }
 
+/* What a claim has stays. */
+static void check_unused(struct model *m, const struct worker_volume *volume)
+{
+	cleanup_json json_t *pv = NULL, *claim = NULL;
+
+	if (volume->kind == VOLUME_SNAPSHOT ||
+	    kube_get(m->world->late, &KIND_PV, NULL, volume->name, &pv, NULL) < 0 ||
+	    kube_get(m->world->late, &KIND_PVC, jstr(pv, "spec", "claimRef", "namespace"),
+		     jstr(pv, "spec", "claimRef", "name"), &claim, NULL) < 0)
+		return;
+	if (streq(object_uid(claim), jstr(pv, "spec", "claimRef", "uid")))
+		sim_fail(&m->world->sim, "volume %s is removed while claim %s has it", volume->name,
+			 object_name(claim));
+}
+
+/* First what is in it, then its info file: a call that ends in between is made again. */
+static int take_out_of(struct workers *w, const struct worker_pool *pool, struct model_volume *v,
+		       const char *key, bool keep, struct error *err)
+{
+	int rc = 0;
+
+	if (json_object_get(v->dirs, key)) {
+		if (keep)
+			json_object_set(v->archived, key, json_object_get(v->dirs, key));
+		json_object_del(v->dirs, key);
+		changed_without_some(v);
+		rc = between(w, pool, &v, err);
+	}
+	if (rc == 0 && json_object_get(v->infos, key)) {
+		json_object_del(v->infos, key);
+		changed_without_some(v);
+	}
+	return rc;
+}
+
 static int take_out(struct workers *w, const struct worker_pool *pool,
 		    const struct worker_volume *volume, bool keep, struct error *err)
 {
@@ -362,12 +474,9 @@ static int take_out(struct workers *w, const struct worker_pool *pool,
 		return rc;
 	volume_key(volume, key);
 	json_object_del(v->copies, key);
-	if (json_object_get(v->dirs, key)) {
-		if (keep)
-			json_object_set(v->archived, key, json_object_get(v->dirs, key));
-		json_object_del(v->dirs, key);
-		changed_without_some(v);
-	}
+	if (json_object_get(v->dirs, key))
+		check_unused(workers_of(w)->model, volume);
+	rc = take_out_of(w, pool, v, key, keep, err);
 	return leave(w, fault, rc, err);
 }
 
@@ -388,7 +497,9 @@ static json_t *described(const struct model_volume *v, const char *key)
 	bool lettered = key[1] == '.';
 	char kind[2] = { lettered ? key[0] : 'd', 0 };
 	json_t *o = json_pack("{ss ss sO sb}", "name", lettered ? key + 2 : key, "kind", kind,
-			      "size", json_object_get(v->dirs, key), "ready", 1);
+			      "size", json_object_get(v->infos, key), "ready",
+			      json_is_integer(json_object_get(v->infos, key)) &&
+				      json_object_get(v->dirs, key));
 
 	json_object_update(o, json_object_get(v->copies, key));
 	return o;
@@ -406,7 +517,7 @@ static int workers_find(struct workers *w, const struct worker_pool *pool,
 	if (rc < 0)
 		return rc;
 	volume_key(volume, key);
-	if (json_object_get(v->dirs, key))
+	if (json_object_get(v->infos, key))
 		found = described(v, key);
 	else
 		rc = error_set(err, ENOENT, "there is no volume %s", volume->name);
@@ -534,11 +645,14 @@ static int list(struct workers *w, const struct worker_pool *pool, bool snapshot
 
 	if (rc < 0)
 		return rc;
-	json_object_foreach (v->dirs, key, size) {
+	json_object_foreach (v->infos, key, size) {
 		if (str_has_prefix(key, "s.") == snapshots)
 			json_array_append_new(found, snapshots ? snapshot_described(v, key)
 							       : described(v, key));
 	}
+	json_object_foreach (v->archived, key, size)
+		if (!snapshots)
+			json_array_append_new(found, json_pack("{ss}", "name", key));
 	rc = leave(w, fault, rc, err);
 	if (rc == 0)
 		*ret = TAKE_PTR(found);
@@ -564,6 +678,8 @@ static void workers_free(struct workers *w)
 void model_workers_init(struct model_workers *w, struct model *m, struct proc *proc)
 {
 	static const struct worker_ops ops = { .create = workers_create,
+					       .make = workers_make,
+					       .complete = workers_complete,
 					       .resize = workers_resize,
 					       .remove = workers_remove,
 					       .archive = workers_archive,
@@ -576,5 +692,12 @@ void model_workers_init(struct model_workers *w, struct model *m, struct proc *p
 					       .list = workers_list,
 					       .free = workers_free };
 
-	*w = (struct model_workers){ .workers = { &ops }, .model = m, .proc = proc };
+	*w = (struct model_workers){
+		.workers = { &ops }, .model = m, .proc = proc, .made = json_object()
+	};
+}
+
+void model_workers_done(struct model_workers *w)
+{
+	json_decref(w->made);
 }

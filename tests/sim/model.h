@@ -59,6 +59,7 @@ struct model_volume {
 	size_t brick_count;
 	json_t *options;
 	json_t *dirs;            /* volumes: name to size; "f.name", "b.name" where it is not a directory */
+	json_t *infos;           /* their info files: name to size, null for one that is torn */
 	json_t *copies;          /* those that are copies, and snapshots ("s.name"): what is said of them */
 	json_t *archived;
 	int64_t healed_ms;
@@ -133,5 +134,7 @@ struct model_workers {
 	struct workers workers;
 	struct model *model;
 	struct proc *proc;
+	json_t *made;            /* by the first half, in this life */
 };
 void model_workers_init(struct model_workers *w, struct model *m, struct proc *proc);
+void model_workers_done(struct model_workers *w);

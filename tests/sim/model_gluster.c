@@ -411,6 +411,7 @@ static int step_create(struct model_node *n, const struct volume_step *s, struct
 		 (unsigned)prng_next(&m->world->ids));
 	made.options = json_object();
 	made.dirs = json_object();
+	made.infos = json_object();
 	made.copies = json_object();
 	made.archived = json_object();
 	*v = made;
@@ -496,16 +497,35 @@ static void check_unused(struct model_node *n, const char *name)
 		sim_fail(sim_of(n->model), "volume %s is deleted while a claim has it", name);
 }
 
+/* A directory that was made by half is nobody's yet, and is made again elsewhere. */
+static void check_empty(struct model_node *n, const struct model_volume *v)
+{
+	const char *key;
+	json_t *size;
+
+	json_object_foreach (v->dirs, key, size) {
+		cleanup_json json_t *pv = NULL;
+
+		kube_get(n->model->world->late, &KIND_PV, NULL, key, &pv, NULL);
+		if (json_object_get(v->infos, key) ||
+		    (pv && streq(object_label(pv, "quartermaster.storage/pool"), v->name)))
+			sim_fail(sim_of(n->model), "volume %s is deleted with %s in it", v->name,
+				 key);
+	}
+	if (json_object_size(v->infos) > 0 || json_object_size(v->archived) > 0)
+		sim_fail(sim_of(n->model), "volume %s is deleted with something kept in it",
+			 v->name);
+}
+
 static int step_delete(struct model_node *n, struct model_volume *v, struct error *err)
 {
 	if (v->state == VOLUME_STARTED)
 		return error_set(err, EIO, "volume %s is started", v->name);
-	if (json_object_size(v->dirs) > 0)
-		sim_fail(sim_of(n->model), "volume %s is deleted with %d volumes in it", v->name,
-			 (int)json_object_size(v->dirs));
+	check_empty(n, v);
 	check_unused(n, v->name);
 	json_decref(v->options);
 	json_decref(v->dirs);
+	json_decref(v->infos);
 	json_decref(v->copies);
 	json_decref(v->archived);
 	*v = (struct model_volume){ 0 };

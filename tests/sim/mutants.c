@@ -44,12 +44,30 @@ static void no_lease(void **state)
 	caught(MUTANT_NO_LEASE);
 }
 
+static void early_end(void **state)
+{
+	caught(MUTANT_EARLY_END);
+}
+
+static void forgotten_half(void **state)
+{
+	caught(MUTANT_FORGOTTEN_HALF);
+}
+
+static void deleted_half(void **state)
+{
+	caught(MUTANT_DELETED_HALF);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_pool_annotation),
 		cmocka_unit_test(inexact_heal),
 		cmocka_unit_test(no_lease),
+		cmocka_unit_test(early_end),
+		cmocka_unit_test(forgotten_half),
+		cmocka_unit_test(deleted_half),
 	};
 
 	log_init("mutants", LOG_LEVEL_ERROR);

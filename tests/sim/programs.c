@@ -110,7 +110,7 @@ static void *operator_start(struct proc *p)
 	o->op.volume_type = options->volume_type;
 	o->op.overcommit = 1;
 	o->op.reclaim = "Delete";
-	o->op.binder = true;
+	o->op.binder = !options->cluster;
 	o->op.platform = &o->platform.platform;
 	o->op.workers = &o->workers.workers;
 	o->op.leads = operator_leads;
@@ -127,6 +127,7 @@ static void operator_stopped(struct proc *p, void *app)
 
 	election_done(&o->lease.election);
 	operator_done(&o->op);
+	model_workers_done(&o->workers);
 	free(o);
 }
 
@@ -136,7 +137,8 @@ void operator_proc_setup(struct proc *p, const struct sim_options *options, cons
 
 	*p = (struct proc){ .world = w,
 			    .sim = &w->sim,
-			    .controllers = operator_controllers,
+			    .controllers = options->cluster ? operator_controllers_bound
+							    : operator_controllers,
 			    .project = operator_project,
 			    .mark = operator_mark,
 			    .start = operator_start,

@@ -10,6 +10,9 @@
 #define SETTLE_MS                                                                                  \
 	(45 * 60 * 1000) /* a lost brick is given up after five minutes; back-off goes to one */
 #define WHOLE_CLASS "whole"
+#define EARLY_MAX_S 120
+#define RETAIN_CLASS "retain"
+#define ARCHIVE_CLASS "archive"
 #define CALM_MS 65000 /* the latest that a late write happens */
 
 static struct sim *sim_of(struct scenario *s)
@@ -69,10 +72,12 @@ static void delete_node(struct scenario *s, struct sim_node *n)
 static void create_claim(struct scenario *s, struct sim_claim *c)
 {
 	cleanup_json json_t *o =
-		json_pack("{ss ss s{ss ss} s{ss s[s] s{s{so}}}}", "apiVersion", "v1", "kind",
+		json_pack("{ss ss s{ss ss so*} s{ss s[s] s{s{so}}}}", "apiVersion", "v1", "kind",
 			  "PersistentVolumeClaim", "metadata", "name", c->name, "namespace", SIM_NS,
-			  "spec", "storageClassName", c->whole ? WHOLE_CLASS : SIM_DEPLOYMENT,
-			  "accessModes", "ReadWriteMany", "resources", "requests", "storage",
+			  "finalizers",
+			  s->options.cluster ? json_pack("[s]", SIM_PROTECTION) : NULL, "spec",
+			  "storageClassName", c->class, "accessModes", "ReadWriteMany", "resources",
+			  "requests", "storage",
 			  json_sprintf("%lldGi", (long long)(c->size / GIB)));
 	struct error err = ERROR_INIT;
 	int rc = kube_create(s->world.late, &KIND_PVC, o, NULL, &err);
@@ -82,17 +87,28 @@ static void create_claim(struct scenario *s, struct sim_claim *c)
 }
 
 /* Beside the one that the operator makes. */
-static void create_class(struct scenario *s)
+static void create_class(struct scenario *s, const char *name, const char *kind, const char *policy,
+			 const char *reclaim)
 {
 	cleanup_json json_t *o =
-		json_pack("{ss ss s{ss} ss s{ss ss ss} ss}", "apiVersion", "storage.k8s.io/v1",
-			  "kind", "StorageClass", "metadata", "name", WHOLE_CLASS, "provisioner",
+		json_pack("{ss ss s{ss s{ss*}} ss s{ss ss ss} ss}", "apiVersion",
+			  "storage.k8s.io/v1", "kind", "StorageClass", "metadata", "name", name,
+			  "annotations", "quartermaster.storage/reclaim", reclaim, "provisioner",
 			  "csi.quartermaster.storage", "parameters", "deployment", SIM_DEPLOYMENT,
-			  "namespace", SIM_NS, "kind", "whole", "reclaimPolicy", "Delete");
+			  "namespace", SIM_NS, "kind", kind, "reclaimPolicy", policy);
 	struct error err = ERROR_INIT;
 
 	if (kube_create(s->world.late, &KIND_STORAGECLASS, o, NULL, &err) < 0)
 		sim_fail(sim_of(s), "the class is refused: %s", err.message);
+}
+
+static void create_classes(struct scenario *s)
+{
+	create_class(s, WHOLE_CLASS, "whole", "Delete", NULL);
+	if (!s->options.cluster)
+		return;
+	create_class(s, RETAIN_CLASS, "directory", "Retain", NULL);
+	create_class(s, ARCHIVE_CLASS, "directory", "Delete", "archive");
 }
 
 static void delete_claim(struct scenario *s, struct sim_claim *c)
@@ -138,13 +154,40 @@ static void changed_mind(void *arg)
 		delete_claim(c->scenario, c);
 }
 
+static const char *any_class(struct scenario *s)
+{
+	int64_t dice = s->options.cluster ? sim_below(sim_of(s), 10) : 0;
+
+	return dice > 7 ? RETAIN_CLASS : dice == 7 ? ARCHIVE_CLASS : SIM_DEPLOYMENT;
+}
+
+/* A volume that was kept, of a claim that is gone: a person deletes its object, and keeps what is in it. */
+static void any_retained(struct scenario *s)
+{
+	cleanup_json json_t *volumes = NULL;
+	json_t *pv;
+	size_t i;
+
+	kube_list(s->world.late, &KIND_PV, NULL, NULL, &volumes, NULL, NULL);
+	json_array_foreach (volumes, i, pv) {
+		if (!streq(jstr(pv, "spec", "storageClassName"), RETAIN_CLASS) ||
+		    !streq(jstr(pv, "status", "phase"), "Released") || object_deleting(pv))
+			continue;
+		sim_trace(sim_of(s), "a person deletes %s", object_name(pv));
+		json_object_set_new(s->let_go, object_name(pv), json_true());
+		kube_delete(s->world.late, &KIND_PV, NULL, object_name(pv), NULL, NULL);
+		return;
+	}
+}
+
 static void any_claim(struct scenario *s, bool create)
 {
 	struct sim_claim *c = &s->claims[sim_below(sim_of(s), SIM_CLAIMS)];
 
 	if (create && !c->wanted) {
-		c->size = GIB * (1 + sim_below(sim_of(s), 4));
+		c->size = GIB * (1 + sim_below(sim_of(s), 4)) * (s->big ? 15 : 1);
 		c->whole = sim_chance(sim_of(s), 1500);
+		c->class = c->whole ? WHOLE_CLASS : any_class(s);
 		create_claim(s, c);
 		if (sim_chance(sim_of(s), 3000))
 			sim_after(sim_of(s), sim_below(sim_of(s), 1500), changed_mind, c);
@@ -196,8 +239,11 @@ static void any_trouble(struct scenario *s, int kind)
 
 	switch (kind) {
 	case 0:
-		proc_kill(&s->operators[sim_below(sim, s->operator_count)],
-			  10 + sim_below(sim, 20000));
+		if (s->options.cluster && sim_chance(sim, 3000))
+			proc_kill(&s->manager, 10 + sim_below(sim, 20000));
+		else
+			proc_kill(&s->operators[sim_below(sim, s->operator_count)],
+				  10 + sim_below(sim, 20000));
 		break;
 	case 1:
 		proc_kill(&n->agent, 10 + sim_below(sim, 5000));
@@ -233,11 +279,26 @@ static void exchange_nodes(struct scenario *s)
 		any_trouble(s, 1);
 }
 
+/* Several at a time, and who makes volumes or binds may die of it. */
+static void claims_happen(struct scenario *s)
+{
+	struct sim *sim = sim_of(s);
+
+	for (int64_t i = sim_below(sim, 4); i >= 0; i--)
+		any_claim(s, sim_chance(sim, 6000));
+	if (sim_chance(sim, 1000))
+		any_retained(s);
+	if (sim_chance(sim, 2000))
+		any_trouble(s, 0);
+}
+
 static void something_happens(struct scenario *s)
 {
 	int64_t dice = sim_below(sim_of(s), 100);
 
-	if (dice < 40)
+	if (s->early && dice % 2)
+		claims_happen(s);
+	else if (dice < 40)
 		any_claim(s, true);
 	else if (dice < 62)
 		any_claim(s, false);
@@ -295,6 +356,24 @@ static const char *const focuses[] = {
 	NULL,
 };
 
+static const char *const cluster_focuses[] = { "complete pvc-", "make directory",
+					       "create PersistentVolume",
+					       "patch PersistentVolumeClaim" };
+
+static void setup_cluster(struct scenario *s)
+{
+	static const int slow_ms[] = { 0, 20, 300, 4000 };
+	struct sim *sim = sim_of(s);
+
+	s->options.cluster = true;
+	s->options.binder_slow_ms = slow_ms[sim_below(sim, ARRAY_SIZE(slow_ms))];
+	s->big = sim_chance(sim, 2500);
+	s->early = sim_chance(sim, 7500);
+	if (sim_chance(sim, 4000))
+		s->world.rates.focus = cluster_focuses[sim_below(sim, ARRAY_SIZE(cluster_focuses))];
+	manager_proc_setup(&s->manager, &s->options);
+}
+
 static void setup_nodes(struct scenario *s)
 {
 	struct sim *sim = sim_of(s);
@@ -343,6 +422,10 @@ static void setup(struct scenario *s, uint64_t seed, enum mutant mutant, FILE *t
 	s->options = (struct sim_options){ .model = &s->model,
 					   .volume_type = layouts[layout].type,
 					   .ignores_leases = mutant == MUTANT_NO_LEASE };
+	s->let_go = json_object();
+	s->late_volumes = json_object();
+	if (seed % 2 == 0)
+		setup_cluster(s);
 	setup_nodes(s);
 	for (int i = 0; i < SIM_CLAIMS; i++) {
 		s->claims[i].scenario = s;
@@ -351,29 +434,92 @@ static void setup(struct scenario *s, uint64_t seed, enum mutant mutant, FILE *t
 	s->operator_count = sim_chance(sim, 4000) ? 2 : 1;
 	operator_proc_setup(&s->operators[0], &s->options, "operator-a");
 	operator_proc_setup(&s->operators[1], &s->options, "operator-b");
-	sim_trace(sim, "seed %llu: %d nodes, %s, %d operators, faults %d %d %d %s",
+	sim_trace(sim, "seed %llu: %d nodes, %s, %d operators%s, faults %d %d %d %s",
 		  (unsigned long long)seed, s->node_count, s->options.volume_type,
-		  s->operator_count, s->world.rates.call, s->world.rates.crash,
+		  s->operator_count, s->options.cluster ? " on a cluster" : "",
+		  s->world.rates.call, s->world.rates.crash,
 		  s->world.rates.event, s->world.rates.focus ? s->world.rates.focus : "");
+}
+
+static bool pool_serves_now(struct scenario *s)
+{
+	for (size_t i = 0; i < MODEL_VOLUMES; i++)
+		if (*s->model.volumes[i].name && model_volume_serves(&s->model.volumes[i]))
+			return true;
+	return false;
+}
+
+static void wait_for_pool(struct scenario *s)
+{
+	struct sim *sim = sim_of(s);
+
+	for (int i = 0; s->early && i < EARLY_MAX_S && !pool_serves_now(s) && !*sim->failure; i++)
+		sim_run_until(sim, sim->now_ms + 1000);
 }
 
 static void trouble_phase(struct scenario *s)
 {
 	struct sim *sim = sim_of(s);
-	int events = 10 + (int)sim_below(sim, 25);
+	int events = s->early ? 6 + (int)sim_below(sim, 12) : 10 + (int)sim_below(sim, 25);
 
 	for (int i = 0; i < s->operator_count; i++)
 		proc_start(&s->operators[i]);
+	if (s->options.cluster)
+		proc_start(&s->manager);
+	sim->faults = !s->early;
 	for (int i = 0; i < s->node_count && !*sim->failure; i++) {
 		if (i < s->bricks || sim_chance(sim, 6000))
 			declare_node(s, i);
 		sim_run_until(sim, sim->now_ms + sim_below(sim, 1500));
 	}
+	wait_for_pool(s);
+	sim->faults = true;
 	for (int i = 0; i < events && !*sim->failure; i++) {
 		something_happens(s);
 		sim_run_until(sim,
 			      sim->now_ms + sim_below(sim, sim_chance(sim, 1000) ? 30000 : 4000));
 	}
+}
+
+/* ---- claims that go at the worst moments ---------------------------------------------------------------- */
+
+static void perhaps_delete(struct scenario *s, const char *claim)
+{
+	struct sim *sim = sim_of(s);
+
+	for (int i = 0; i < SIM_CLAIMS && sim->faults; i++)
+		if (s->claims[i].wanted && streq(s->claims[i].name, claim) && sim_chance(sim, 800))
+			sim_after(sim, sim_below(sim, 40), changed_mind, &s->claims[i]);
+}
+
+/* Called by the store while it writes. Between the halves: */
+static void volume_event(const struct kube_event *event, void *userdata)
+{
+	struct scenario *s = userdata;
+
+	if (event->type != KUBE_ADDED)
+		return;
+	if (s->world.happens_late)
+		json_object_set_new(s->late_volumes, object_name(event->object), json_true());
+	perhaps_delete(s, jstr(event->object, "spec", "claimRef", "name"));
+}
+
+/* Between Kubernetes' two steps, and when it has just been bound. */
+static void claim_event(const struct kube_event *event, void *userdata)
+{
+	if (event->type == KUBE_MODIFIED && jstr(event->object, "spec", "volumeName") &&
+	    object_has_finalizer(event->object, "quartermaster.storage/provision"))
+		perhaps_delete(userdata, object_name(event->object));
+}
+
+static void watch_claims(struct scenario *s)
+{
+	if (!s->options.cluster)
+		return;
+	store_watch_start(s->world.store, &(struct store_query){ .kind = &KIND_PV }, "0",
+			  volume_event, s, &s->volume_watch, NULL);
+	store_watch_start(s->world.store, &(struct store_query){ .kind = &KIND_PVC }, "0",
+			  claim_event, s, &s->claim_watch, NULL);
 }
 
 /* The end of all trouble: power everywhere, nobody in maintenance, enough nodes. */
@@ -416,6 +562,16 @@ static void tell_all(struct scenario *s)
 	}
 }
 
+/* On a cluster those who come next must read the same out of the API. How long that takes. */
+static int64_t restart_operators(struct scenario *s)
+{
+	if (!s->options.cluster || !sim_chance(sim_of(s), 3000))
+		return 20000;
+	for (int i = 0; i < s->operator_count; i++)
+		proc_kill(&s->operators[i], 10);
+	return 40000; /* the lease of the one before has to end */
+}
+
 static void settle(struct scenario *s)
 {
 	struct sim *sim = sim_of(s);
@@ -425,7 +581,7 @@ static void settle(struct scenario *s)
 	while (sim->now_ms - began < SETTLE_MS && !*sim->failure) {
 		if (scenario_settled(s, problem, sizeof(problem))) {
 			s->settled_ms = sim->now_ms - began;
-			sim_run_until(sim, sim->now_ms + 20000);
+			sim_run_until(sim, sim->now_ms + restart_operators(s));
 			if (!scenario_settled(s, problem, sizeof(problem)))
 				sim_fail(sim, "it was settled, and then: %s", problem);
 			return;
@@ -445,12 +601,17 @@ static void finish(struct scenario *s)
 	sim->faults = false;
 	for (int i = 0; i < 2; i++)
 		proc_kill(&s->operators[i], -1);
+	proc_kill(&s->manager, -1);
 	for (int i = 0; i < s->node_count; i++) {
 		s->model.nodes[i].agent_wanted = false;
 		proc_kill(&s->model.nodes[i].agent, -1);
 	}
 	sim_drain(sim);
 	store_watch_stop(s->pool_watch);
+	store_watch_stop(s->claim_watch);
+	store_watch_stop(s->volume_watch);
+	json_decref(s->let_go);
+	json_decref(s->late_volumes);
 	json_decref(s->pool_sources);
 	machines_done(&s->model);
 	world_done(&s->world);
@@ -459,8 +620,9 @@ static void finish(struct scenario *s)
 void scenario_run(struct scenario *s, uint64_t seed, enum mutant mutant, FILE *trace)
 {
 	setup(s, seed, mutant, trace);
-	create_class(s);
+	create_classes(s);
 	scenario_watch_pools(s);
+	watch_claims(s);
 	trouble_phase(s);
 	if (!*sim_of(s)->failure)
 		calm(s);

@@ -14,6 +14,7 @@ struct sim_claim {
 	char name[32];
 	bool wanted;
 	bool whole;                       /* a Gluster volume of its own, by the class of that name */
+	const char *class;
 	int64_t size;
 };
 
@@ -33,10 +34,15 @@ struct scenario {
 	int bricks;                       /* of a set */
 	struct proc operators[2];
 	int operator_count;
+	struct proc manager;              /* Kubernetes' own, on a cluster */
 	struct sim_node nodes[MODEL_NODES];
 	int node_count;
 	struct sim_claim claims[SIM_CLAIMS];
-	struct store_watch *pool_watch;
+	bool big;                         /* claims for so much that pools fill */
+	bool early;                       /* there is a pool before the faults begin: they hit claims, then */
+	struct store_watch *pool_watch, *claim_watch, *volume_watch;
+	json_t *let_go;                   /* retained volumes that a person gave up: their data stays */
+	json_t *late_volumes;             /* whose PersistentVolume came when nobody waited for it any more */
 	json_t *pool_sources;             /* pool to its bricks' "node device", with {late, prepared} */
 	int64_t settled_ms;               /* how long it took after the faults ended */
 };

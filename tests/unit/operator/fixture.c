@@ -133,6 +133,8 @@ static struct kube *api_of(struct reader *r)
 static json_t *read_get(struct reader *r, const struct kind *kind, const char *ns, const char *name)
 {
 	json_t *o = NULL, *stale = of_reader(r)->stale;
+	if (streq(of_reader(r)->unseen, name))
+		return NULL;
 	if (kind == &KIND_VOLUMESNAPSHOTCONTENT && stale && streq(object_name(stale), name))
 		return json_deep_copy(stale);
 	if (kube_get(api_of(r), kind, kind->namespaced ? ns : NULL, name, &o, NULL) < 0)
@@ -336,6 +338,8 @@ static int w_copy(struct workers *w, const struct worker_pool *pool, const struc
 		return 0; /* complete */
 	if (!jget(f->volumes, pool->name, source) || jget(f->copies, source))
 		return error_set(err, ENOENT, "there is no volume %s", from->name);
+	if (jget(f->halves, source))
+		return error_set(err, EAGAIN, "volume %s is not complete yet", from->name);
 	if (f->copying > 0) {
 		f->copying--;
 		return 1;

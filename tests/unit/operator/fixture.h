@@ -36,6 +36,7 @@ struct fixture {
 	int node_lists; /* of all StorageNodes, from the API itself */
 	json_t *stale_nodes; /* array: what the cache has of them; NULL: what the API has */
 	json_t *stale; /* what the cache has of the content of that name; NULL: what the API has */
+	const char *unseen; /* name of an object that the cache does not have yet; NULL: none */
 	const char *refused; /* name of an object that the API refuses to write; NULL: none */
 	json_t *volumes; /* object: pool to object of names: the directories */
 	json_t *snapshots; /* object: pool to object of names: what is said of each */

@@ -312,6 +312,91 @@ static void deleted_before_it_is_bound(void **state)
 	fixture_free(f);
 }
 
+/* Kubernetes' second step. */
+static void bind_second(struct fixture *f, const char *name)
+{
+	cleanup_json json_t *bound = json_pack("{s:{s:s}}", "status", "phase", "Bound");
+
+	assert_int_equal(kube_patch(f->api, &KIND_PVC, "default", name, "status", KUBE_PATCH_MERGE,
+				    bound, NULL, NULL),
+			 0);
+}
+
+/* Who has just come may not have heard of a new pool: then it is asked for, and not taken for gone. */
+static void pool_is_not_seen_yet(void **state)
+{
+	struct fixture *f = fixture_online();
+
+	f->op.binder = false;
+	add_storage_class(f, "plain", json_object(), NULL);
+	add_claim(f, "c1", "plain", "1Gi");
+	annotate(f, "c1", "volume.kubernetes.io/storage-provisioner", QM_DRIVER);
+	settle(f);
+	assert_int_equal(json_object_size(f->halves), 1);
+	fixture_restart(f);
+	f->unseen = "gold-1";
+	bind_first(f, "c1");
+	bind_second(f, "c1");
+	settle(f);
+	assert_false(is_held(f, "c1"));
+	assert_int_equal(json_object_size(f->halves), 0);
+	fixture_free(f);
+}
+
+/* An operator that knows nothing of halves has bound it and let go of it; then its claim goes, and it is to be kept. */
+static void keep_a_half(const char *policy, const char *reclaim)
+{
+	struct fixture *f = fixture_online();
+	cleanup_json json_t *pv = NULL;
+
+	add_storage_class(f, "plain", json_object(),
+			  json_pack("{s:s}", "reclaimPolicy", policy));
+	if (reclaim)
+		patch(f, &KIND_STORAGECLASS, "plain",
+		      json_pack("{s:{s:{s:s}}}", "metadata", "annotations", QM_ANNOTATION_RECLAIM,
+				reclaim));
+	add_claim(f, "c1", "plain", "1Gi");
+	settle(f);
+	pv = get_pv_of(f, "c1");
+	json_object_set_new(f->halves, object_name(pv), json_true());
+	discard(f, &KIND_PVC, "c1");
+	settle(f);
+	if (!reclaim)
+		discard(f, &KIND_PV, object_name(pv));
+	settle(f);
+	assert_int_equal(count(f, &KIND_PV), 0);
+	assert_int_equal(json_object_size(jget(f->volumes, "gold-1")), 1);
+	assert_int_equal(json_object_size(f->halves), 0);
+	fixture_free(f);
+}
+
+static void kept_by_half(void **state)
+{
+	keep_a_half("Retain", NULL);
+	keep_a_half("Delete", "archive");
+}
+
+/* A cache that is behind lets us promise room to a claim that is gone; its successor of the same name ends that. */
+static void promise_to_a_claim_that_is_gone(void **state)
+{
+	const struct ledger_offer offer = { "p", 10 * GIB };
+	struct ledger *l = ledger_new();
+
+	for (int i = 1; i <= 3; i++) {
+		cleanup_free char *pool = NULL, *volume = xasprintf("pvc-%d", i);
+		int64_t biggest;
+
+		assert_int_equal(ledger_reserve(l, volume, "default/c1", i * GIB, &offer, 1, &pool,
+						&biggest),
+				 0);
+		if (i == 2)
+			ledger_made(l, volume); /* is there, and stays */
+	}
+	assert_int_equal(ledger_promised(l, "p"), 5 * GIB);
+	assert_false(ledger_knows(l, "pvc-1"));
+	ledger_free(l);
+}
+
 /* What Kubernetes does next for the claim; false: nothing more. */
 static bool bind_next(struct fixture *f, const char *name)
 {
@@ -384,6 +469,9 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(claim_is_left_alone_until_bound),
 		cmocka_unit_test(deleted_before_it_is_bound),
+		cmocka_unit_test(pool_is_not_seen_yet),
+		cmocka_unit_test(kept_by_half),
+		cmocka_unit_test(promise_to_a_claim_that_is_gone),
 		cmocka_unit_test(any_write_may_fail),
 		cmocka_unit_test(volume_stays_where_it_may),
 		cmocka_unit_test(node_does_not_fit),

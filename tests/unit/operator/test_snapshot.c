@@ -837,9 +837,49 @@ static void any_write_may_fail(void **state)
 	}
 }
 
+/* As an operator that knows nothing of halves leaves it: bound, without an info file and without our finalizer. */
+static void lose_info(struct fixture *f, const char *claim)
+{
+	cleanup_free char *volume = volume_of(f, claim);
+
+	json_object_set_new(f->halves, volume, json_true());
+}
+
+static void half_a_source(void **state)
+{
+	struct fixture *f = fixture_online();
+
+	ask_for(f, "c1", (struct ask){ 0 });
+	settle(f);
+	put(f, "c1", "data");
+	lose_info(f, "c1");
+	clone_of(f, "c2", "c1");
+	settle(f);
+	assert_true(holds(f, "c2", "data"));
+	assert_int_equal(json_object_size(f->halves), 0);
+
+	lose_info(f, "c1");
+	add_snapshot_class(f, "fast", true, "Delete");
+	add_snapshot(f, "s1", "c1", NULL);
+	settle(f);
+	assert_true(ready(f, "s1"));
+	assert_int_equal(json_object_size(f->halves), 0);
+
+	/* one whose volume is to go gets none */
+	cleanup_free char *volume = volume_of(f, "c2");
+	lose_info(f, "c2");
+	discard(f, &KIND_PV, volume);
+	clone_of(f, "c3", "c2");
+	settle(f);
+	assert_false(bound(f, "c3"));
+	assert_int_equal(json_object_size(f->halves), 1);
+	fixture_free(f);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(half_a_source),
 		cmocka_unit_test(kinds_of_volumes),
 		cmocka_unit_test(undone_without_its_class),
 		cmocka_unit_test(clone),
