@@ -68,7 +68,7 @@ struct worker_ops {
 	/* Renamed into the trash directory at once, purged in the background; missing: fine. Stops its copying. */
 	int (*remove)(struct workers *w, const struct worker_pool *pool,
 		      const struct worker_volume *v, struct error *err);
-	/* Renamed to archived-name beside it, kept for ever; missing: fine. */
+	/* Renamed to archived-name beside it, or archived-name-2, … where that is taken; kept for ever; missing: fine. */
 	int (*archive)(struct workers *w, const struct worker_pool *pool,
 		       const struct worker_volume *v, struct error *err);
 	/* What is said of it, new reference; -ENOENT: missing. */

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by worker.sh: what must not be lost. Volumes that are archived under a name that was archived before.
+files=$LAB/files
+mkdir -p "$files"
+in_box 1 mount -t glusterfs -o attribute-timeout=0,entry-timeout=0 "$(addr 1):/b" "$files"
+# where an entry is, below the pool's root: PREFIX NAME [POOL]
+spot() { (cd "$(brick 1 "${3:-b}")" && find "$1" -name "$2"); }
+
+# ---- a name that comes again ------------------------------------------------------------------
+put() { # NAME TEXT: into the volumes of that name, of both kinds
+	sleep 1.5 # the mount takes a name for what it was for as long as a second
+	in_box 1 bash -c "echo $2 | dd of=$files/$(spot virtblock "$1") conv=notrunc status=none && echo $2 >$files/$(spot subvol "$1")/text"
+}
+kept() { # NAME: what is in both, and of which size their infos say they are
+	in_box 1 bash -c "head -n 1 $files/$(spot virtblock "$1") | tr -d '\0'; cat $files/$(spot subvol "$1")/text; jq .size $files/$(spot info/virtblock "$1.json") $files/$(spot info/subvol "$1.json")" | xargs
+}
+out=
+for i in 1 2 3; do
+	out+=$(printf '%s\n' "create b f:pvc-name 409$i" "create b pvc-name 409$i" | driver)
+	put pvc-name "life-$i"
+	out+=$(printf '%s\n' "archive b f:pvc-name" "archive b pvc-name" "archive b f:pvc-name" "archive b pvc-name" | driver)
+done
+is "$(grep -o ': rc 0' <<<"$out" | wc -l)" 18 "three volumes of one name, one after the other, are archived, each twice" || echo "# $out"
+is "$(kept archived-pvc-name)" "life-1 life-1 4091 4091" "what was archived first is kept"
+is "$(kept archived-pvc-name-2)" "life-2 life-2 4092 4092" "and what came then, under a name of its own"
+is "$(kept archived-pvc-name-3)" "life-3 life-3 4093 4093" "and the third"
+# as after a crash between the two renames: the info goes to its data
+driver <<<$'create b f:pvc-name 4094\ncreate b pvc-name 4094' >/dev/null
+put pvc-name life-4
+for kind in virtblock subvol; do
+	at=$(spot $kind pvc-name)
+	in_box 1 mv -T "$files/$at" "$files/$(dirname "$at")/archived-pvc-name-4"
+done
+out=$(driver <<<$'archive b f:pvc-name\narchive b pvc-name')
+is "$(grep -c ': rc 0' <<<"$out") $(kept archived-pvc-name-4)" "2 life-4 life-4 4094 4094" "one whose archiving was interrupted is archived whole" || echo "# $out"
+is "$(cd "$(brick 1 b)" && find . -name '*pvc-name*' | wc -l)" 16 "and nothing else is left of them"
+in_box 1 umount "$files"
+
