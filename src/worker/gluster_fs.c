@@ -13,6 +13,20 @@
 
 /* ---- create, resize --------------------------------------------------------------------------- */
 
+/*
+ * Never shorter: between our look and this, another's worker may have made it longer, and somebody may have
+ * written there. So its last byte is allocated, which leaves it alone where it is there; only bricks
+ * that cannot do that are told the length.
+ */
+static int make_longer(glfs_fd_t *fd, int64_t size)
+{
+	if (size <= 0 || glfs_fallocate(fd, 0, size - 1, 1) == 0)
+		return 0;
+	if (errno != EOPNOTSUPP && errno != ENOSYS)
+		return -errno;
+	return glfs_ftruncate(fd, size, NULL, NULL) < 0 ? -errno : 0;
+}
+
 /* The file, made where missing, is at least that long and on disk. */
 static int grow_file(struct pool_fs *p, glfs_object_t *parent, const char *name, int64_t size,
 		     bool make, struct error *err)
@@ -36,10 +50,10 @@ static int grow_file(struct pool_fs *p, glfs_object_t *parent, const char *name,
 		fd = glfs_h_open(p->fs, o, O_RDWR | O_NOFOLLOW);
 	if (!fd)
 		return error_errno(err, errno, "cannot open file %s in the pool", name);
-	if (glfs_ftruncate(fd, size, NULL, NULL) < 0) {
-		int code = errno;
+	int rc = make_longer(fd, size);
+	if (rc < 0) {
 		glfs_close(fd);
-		return error_errno(err, code, "cannot make file %s in the pool %lld bytes long",
+		return error_errno(err, -rc, "cannot make file %s in the pool %lld bytes long",
 				   name, (long long)size);
 	}
 	return file_keep(fd, err);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by worker.sh: what must not be lost. Volumes that are archived under a name that was archived before.
+# Sourced by worker.sh: what must not be lost. Volumes that are archived under a name that was archived before, and
+# files that two workers grow; the latter in each layout.
 files=$LAB/files
 mkdir -p "$files"
 in_box 1 mount -t glusterfs -o attribute-timeout=0,entry-timeout=0 "$(addr 1):/b" "$files"
@@ -36,3 +37,45 @@ is "$(grep -c ': rc 0' <<<"$out") $(kept archived-pvc-name-4)" "2 life-4 life-4 
 is "$(cd "$(brick 1 b)" && find . -name '*pvc-name*' | wc -l)" 16 "and nothing else is left of them"
 in_box 1 umount "$files"
 
+# ---- a file that two workers grow --------------------------------------------------------------
+for v in c d; do
+	layout=$([ $v = c ] && echo "replica 3 arbiter 1" || echo "disperse 3 redundancy 1")
+	gluster 1 volume create $v $layout "$(addr 1):$(brick 1 $v)" "$(addr 2):$(brick 2 $v)" "$(addr 3):$(brick 3 $v)" force >/dev/null &&
+		gluster 1 volume start $v >/dev/null
+	ok "volume $v: $layout"
+done
+MIB=1048576
+# One of an earlier leader has seen the file, is frozen, and goes on when a later one's has grown it further.
+grown_by_two() { # POOL: leaves $LAB/late.out
+	export QM_HOLD=$LAB/hold
+	rm -f "$QM_HOLD.held"
+	touch "$QM_HOLD"
+	QM_EPOCH=1 QM_WRAP="env LD_PRELOAD=$BUILD/tests/unit/worker/libheld-open.so ASAN_OPTIONS=${ASAN_OPTIONS:-}:verify_asan_link_order=0" \
+		driver <<<"resize $1 f:pvc-grown $((20 * MIB))" >"$LAB/late.out" &
+	until_true 20 test -e "$QM_HOLD.held" && driver <<<"resize $1 f:pvc-grown $((30 * MIB))"
+	in_box 1 dd if=/dev/urandom of="$files/$(spot virtblock pvc-grown "$1")" bs=1M seek=29 count=1 conv=notrunc status=none
+	in_box 1 sha256sum "$files/$(spot virtblock pvc-grown "$1")"
+	rm "$QM_HOLD"
+	wait $!
+	unset QM_HOLD
+	sleep 1.5 # the mount, as above
+}
+for v in b c d; do
+	in_box 1 mount -t glusterfs -o attribute-timeout=0,entry-timeout=0 "$(addr 1):/$v" "$files"
+	out=$(driver <<<"create $v f:pvc-grown $((10 * MIB + 1))
+create $v f:pvc-grown $((10 * MIB + 4097))
+resize $v f:pvc-grown $((10 * MIB))")
+	length() { in_box 1 stat -c %s "$files/$(spot virtblock pvc-grown $v)"; }
+	is "$(grep -c ': rc 0' <<<"$out") $(length)" "3 $((10 * MIB + 4097))" "$v: a file is made, made longer to the byte, and not shorter" || echo "# $out"
+	[ "$(du -k "$(brick 1 $v)/$(spot virtblock pvc-grown $v)" | cut -f1)" -lt 100 ]
+	ok "$v: and has next to no blocks"
+	in_box 1 cmp -n $((10 * MIB + 4097)) /dev/zero "$files/$(spot virtblock pvc-grown $v)"
+	ok "$v: it is all zeros"
+	out=$(grown_by_two $v)
+	is "$(cat "$LAB/late.out" - <<<"$out" | grep -c 'rc 0') $(length)" "2 $((30 * MIB))" "$v: one that comes late does not cut what another made longer" || { echo "# $out"; sed 's/^/# /' "$LAB/late.out"; }
+	grep -q "$(in_box 1 sha256sum "$files/$(spot virtblock pvc-grown $v)")" <<<"$out"
+	ok "$v: nor what was written there"
+	out=$(driver <<<"resize $v f:pvc-grown $((40 * MIB))")
+	is "$(length)" $((40 * MIB)) "$v: and it grows further" || echo "# $out"
+	in_box 1 umount "$files"
+done
