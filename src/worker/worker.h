@@ -83,6 +83,7 @@ struct worker_ops {
 	 * the call after that. -ENOENT: no such source; -EAGAIN: the source is itself still in the making; -EEXIST: the volume is there and not a copy of that;
 	 * -EINVAL: a source of another kind, or larger; -EBUSY: a file was written to while it was copied, each time
 	 * that it was tried, so there is no moment that the copy would be of: its writer has to stop or to be frozen.
+	 * -EBUSY also: what was copied of a directory came to more than twice its size and 16 MiB.
 	 * A directory is not copied at one moment: what is written meanwhile is in the copy or is not, file by file.
 	 */
 	int (*copy)(struct workers *w, const struct worker_pool *pool,

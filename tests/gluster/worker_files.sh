@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by worker.sh: what must not be lost. Volumes that are archived under a name that was archived before, and
-# files that two workers grow; the latter in each layout.
+# files that two workers grow, in each layout. And what must not fill a pool: a tree that changes while it is copied.
 files=$LAB/files
 mkdir -p "$files"
 in_box 1 mount -t glusterfs -o attribute-timeout=0,entry-timeout=0 "$(addr 1):/b" "$files"
@@ -79,3 +79,20 @@ resize $v f:pvc-grown $((10 * MIB))")
 	is "$(length)" $((40 * MIB)) "$v: and it grows further" || echo "# $out"
 	in_box 1 umount "$files"
 done
+
+# ---- a tree that has no end -------------------------------------------------------------------
+# Files that are moved ahead of the copy are in it again and again. Here nothing holds the volume to its size, so that
+# many files stand for one that was met many times.
+in_box 1 mount -t glusterfs -o attribute-timeout=0,entry-timeout=0 "$(addr 1):/b" "$files"
+driver <<<"create b pvc-endless $MIB" >/dev/null
+tree=$files/$(spot subvol pvc-endless)
+in_box 1 bash -c "for i in \$(seq 7); do mkdir $tree/d\$i && head -c 3M /dev/urandom >$tree/d\$i/file; done; truncate -s 1G $tree/sparse"
+out=$(driver <<<"until snapshot b snap-endless 0 pvc-endless
+until snapshot b snap-endless 0 pvc-endless
+find b s:snap-endless")
+is "$(grep -c 'rc -16.*moved within the source' <<<"$out") $(grep -c '"ready":false' <<<"$out")" "2 1" "a tree that comes to far more than its size is not copied, nor when it goes on" || echo "# $out"
+in_box 1 rm -r "$tree/d1" "$tree/d2"
+out=$(driver <<<"until snapshot b snap-endless 0 pvc-endless")
+is "$(grep -c 'rc 0' <<<"$out") $(find "$(brick 1 b)/$(spot snap snap-endless)" -name file | wc -l)" "1 5" "until it fits; what has gone from it is not in the copy" || echo "# $out"
+driver <<<$'remove b s:snap-endless\nremove b pvc-endless' >/dev/null
+in_box 1 umount "$files"
