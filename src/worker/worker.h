@@ -28,7 +28,8 @@ struct workers_options {
 	/*
 	 * The epoch of the lease under which a worker is started (NULL: 0). A worker leaves alone what one of a later
 	 * epoch makes, and begins anew what one of an earlier epoch did not give back: that one may
-	 * still run, cut off or stopped.
+	 * still run, cut off or stopped. Below 0: we do not lead; none is started then, and the call fails with -EAGAIN:
+	 * it would take over what the one who leads has begun.
 	 */
 	int64_t (*epoch)(void *userdata);
 	void *epoch_userdata;

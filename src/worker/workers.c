@@ -154,6 +154,10 @@ static int start_worker(struct worker_manager *m, const struct worker_pool *pool
 {
 	struct process process;
 	int64_t epoch = m->epoch ? m->epoch(m->epoch_userdata) : 0;
+	if (epoch < 0)
+		return error_set(err, EAGAIN,
+				 "pool %s has to wait: this operator does not lead any more",
+				 pool->name);
 	int rc = process_start(m->program, m->log_dir, pool, epoch, &process, err);
 	if (rc < 0)
 		return rc;

@@ -167,6 +167,32 @@ static void all_are_ended(void **state)
 	h.w->ops->free(h.w);
 }
 
+static int64_t epoch_is(void *userdata)
+{
+	return *(int64_t *)userdata;
+}
+
+/* Nor does it start any. */
+static void none_without_the_lease(void **state)
+{
+	int64_t epoch = 3;
+	struct workers_options o = { .program = FAKE_WORKER,
+				     .log_dir = "/tmp",
+				     .epoch = epoch_is,
+				     .epoch_userdata = &epoch };
+	struct workers *w;
+	struct error err = ERROR_INIT;
+	assert_int_equal(workers_start(&o, &w, &err), 0);
+	assert_int_equal(w->ops->create(w, &pool_a, &VOLUME("pvc-1"), 5, &err), 0);
+	epoch = -1;
+	w->ops->end_all(w);
+	assert_int_equal(w->ops->create(w, &pool_a, &VOLUME("pvc-1"), 5, &err), -EAGAIN);
+	assert_non_null(strstr(err.message, "does not lead"));
+	epoch = 4;
+	assert_int_equal(w->ops->create(w, &pool_a, &VOLUME("pvc-1"), 5, &err), 0);
+	w->ops->free(w);
+}
+
 static void idle_workers_end(void **state)
 {
 	struct workers *w = start(0, 100, 0);
@@ -273,6 +299,7 @@ int main(void)
 		cmocka_unit_test(a_dead_worker_is_started_again),
 		cmocka_unit_test(a_hung_pool_stops_nobody),
 		cmocka_unit_test(all_are_ended),
+		cmocka_unit_test(none_without_the_lease),
 		cmocka_unit_test(idle_workers_end),
 		cmocka_unit_test(room_is_made),
 		cmocka_unit_test(others_wait_while_all_work),
