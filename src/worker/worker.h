@@ -24,7 +24,7 @@ struct workers_options {
 	const char *log_dir;
 	int max; /* 0: 8 */
 	int idle_ms; /* 0: 30000 */
-	int deadline_ms; /* of a call; 0: 30000 */
+	int deadline_ms; /* of a call, and before that to get a worker; 0: 30000 each */
 	/*
 	 * The epoch of the lease under which a worker is started (NULL: 0). A worker leaves alone what one of a later
 	 * epoch makes, and begins anew what one of an earlier epoch did not give back: that one may

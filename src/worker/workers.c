@@ -240,12 +240,13 @@ static int call_worker(struct workers *base, const struct worker_pool *pool, jso
 	struct worker_manager *m = (struct worker_manager *)base;
 	struct call c = { 0 };
 	struct worker *w;
-	int64_t deadline = now_ms() + m->deadline_ms;
 
 	monotonic_cond(&c.wake);
 	pthread_mutex_lock(&m->lock);
-	int rc = get_worker(m, pool, deadline, &w, err);
+	int rc = get_worker(m, pool, now_ms() + m->deadline_ms, &w, err);
 	if (rc == 0) {
+		/* anew: its own worker is not one that hangs because others' were in the way */
+		int64_t deadline = now_ms() + m->deadline_ms;
 		send_request(m, w, &c, request);
 		while (!c.done)
 			if (wait_until(m, &c.wake, deadline) == ETIMEDOUT && !c.done)

@@ -231,6 +231,26 @@ static void others_wait_while_all_work(void **state)
 	w->ops->free(w);
 }
 
+static void *slower(void *arg)
+{
+	struct workers *w = arg;
+	return (void *)(intptr_t)w->ops->create(w, &pool_a, &VOLUME("slower"), 5, NULL);
+}
+
+/* Whoever had to wait for a place has all of the time for the answer itself. */
+static void waiting_takes_no_time(void **state)
+{
+	struct workers *w = start(1, 0, 4000);
+	pthread_t thread;
+	void *rc;
+	pthread_create(&thread, NULL, slower, w);
+	poll(NULL, 0, 50);
+	assert_int_equal(w->ops->create(w, &pool_b, &VOLUME("slower"), 5, NULL), 0);
+	pthread_join(thread, &rc);
+	assert_int_equal((intptr_t)rc, 0);
+	w->ops->free(w);
+}
+
 struct always {
 	struct workers *w;
 	atomic_bool stop;
@@ -303,6 +323,7 @@ int main(void)
 		cmocka_unit_test(idle_workers_end),
 		cmocka_unit_test(room_is_made),
 		cmocka_unit_test(others_wait_while_all_work),
+		cmocka_unit_test(waiting_takes_no_time),
 		cmocka_unit_test(all_are_at_work),
 		cmocka_unit_test(many_threads),
 	};
