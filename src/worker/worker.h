@@ -9,7 +9,7 @@
 
 /*
  * The operator's side of qm-gluster: one worker process per pool in use, started on demand, gone
- * after 30 s without work, at most 8 at a time. Calls block with a deadline and may be made from
+ * after 30 s without work, at most 8 at a time: where more pools are in use they take turns. Calls block with a deadline and may be made from
  * many threads; a pool whose worker hangs is killed after the deadline and delays nobody else's calls.
  */
 struct workers;
@@ -25,6 +25,7 @@ struct workers_options {
 	int max; /* 0: 8 */
 	int idle_ms; /* 0: 30000 */
 	int deadline_ms; /* of a call, and before that to get a worker; 0: 30000 each */
+	int least_ms; /* that a worker has before it makes way for others while it copies or has calls; 0: 60000 */
 	/*
 	 * The epoch of the lease under which a worker is started (NULL: 0). A worker leaves alone what one of a later
 	 * epoch makes, and begins anew what one of an earlier epoch did not give back: that one may

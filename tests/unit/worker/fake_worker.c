@@ -49,7 +49,8 @@ static void serve(const json_t *request)
 	else
 		answer(json_pack("{s:I, s:i}", "id", id, "rc", 0));
 	if (streq(name, "copying") || streq(name, "copied"))
-		answer(json_pack("{s:i, s:b}", "id", 0, "busy", streq(name, "copying")));
+		answer(json_pack("{s:i, s:b, s:b}", "id", 0, "busy", streq(name, "copying"),
+				 "copying", streq(name, "copying")));
 }
 
 int main(int argc, char **argv)
