@@ -89,14 +89,13 @@ static int start_lease(struct process *p, const struct operator_options *o, stru
 	return lease_start(&options, &p->lease, err);
 }
 
-/* From 1 on: 0 is nobody's. */
+/* From 1 on: 0 is nobody's. Who has lost the lease, while a call hung in the API, starts no worker any more. */
 static int64_t worker_epoch(void *userdata)
 {
 	struct process *p = userdata;
 	int64_t epoch = 0;
 
-	(void)p->op.leads(p->op.leads_userdata, &epoch);
-	return epoch + 1;
+	return p->op.leads(p->op.leads_userdata, &epoch) ? epoch + 1 : -1;
 }
 
 static int start(struct process *p, const struct operator_options *o, struct error *err)

@@ -26,6 +26,8 @@ int job_begin(struct volumes *v, struct job *ret, struct error *err);
  * for a moment. A few times, and not for long: who calls asks again too.
  */
 bool job_again(struct job *j, int rc);
+/* Whether it may have taken effect although it failed, or may the next time: the caller asks again. */
+bool job_unsure(int rc);
 /* As it was returned, the sentence copied. */
 int job_end(const struct job *j, int rc, struct error *err);
 

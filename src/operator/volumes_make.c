@@ -116,8 +116,7 @@ static int reserve(struct job *j, const char *name, int64_t bytes, const char *o
 	return rc;
 }
 
-/* Whether it may have taken effect although it failed, or may the next time: the caller asks again. */
-static bool is_unsure(int rc)
+bool job_unsure(int rc)
 {
 	static const int unsure[] = { EAGAIN,	    ETIMEDOUT,	  EINPROGRESS, ESTALE,
 				      ECANCELED,    EPIPE,	  ECONNRESET,  ENOTCONN,
@@ -186,7 +185,7 @@ static int begin(struct job *j, const struct volume_request *q, const char *name
 	rc = kube_create(j->r.kube, &KIND_PV, pv, ret, &j->r.error);
 	if (rc == 0)
 		reader_learned(j->r.cache, &KIND_PV, *ret);
-	else if (!is_unsure(rc))
+	else if (!job_unsure(rc))
 		ledger_drop(j->op->ledger, name);
 	return rc == -EEXIST ? -ESTALE : rc;
 }
@@ -366,7 +365,7 @@ static int fill(struct job *j, const struct volume_request *q, json_t **pv)
 		return give_up(j, *pv, -ESTALE);
 	if (rc == 0)
 		rc = make_data(j, q, *pv, pool);
-	if (rc < 0 && !is_unsure(rc))
+	if (rc < 0 && !job_unsure(rc))
 		return give_up(j, *pv, rc);
 	if (rc != 0)
 		return rc;

@@ -151,6 +151,34 @@ static void give_back(struct job *j, const json_t *pool, const char *name)
 	j->r.error = why;
 }
 
+/*
+ * Who is told that it failed for good does not ask again, and may have no id to delete it by: nothing of what was begun
+ * is left, nor its promise. What is complete stays, since then it was something else that failed, and so
+ * does another's of that name.
+ */
+static int give_up(struct job *j, const json_t *pool, const struct handle *source, const char *name,
+		   int rc)
+{
+	struct workers *w = j->op->workers;
+	struct error why = j->r.error;
+	struct pool_access access;
+	cleanup_json json_t *said = NULL;
+	int gone = ask(j, pool, name, &said);
+
+	if (gone == 0 && (jbool(said, "ready") || !streq(jstr(said, "source"), source->name))) {
+		j->r.error = why;
+		return rc;
+	}
+	pool_access(pool, &access);
+	if (gone == 0)
+		gone = w->ops->snapshot_remove(w, &access.pool, name, &j->r.error);
+	if (gone < 0 && gone != -ENOENT)
+		return -EAGAIN; /* the same call again takes it up */
+	give_back(j, pool, name);
+	j->r.error = why;
+	return rc;
+}
+
 /* The source is gone; its snapshot, if it was made before, is still there for who asks again. */
 static int made_before(struct job *j, const json_t *pool, const struct handle *source,
 		       const char *name, struct snapshot_info *ret)
@@ -171,11 +199,16 @@ static int made_before(struct job *j, const json_t *pool, const struct handle *s
 	return info_of(object_name(pool), said, ret);
 }
 
+/* One call at a time for a name: what one gives up is not what another has just begun. */
 static int snapshot_once(struct job *j, const char *name, const struct handle *source,
 			 struct snapshot_info *ret)
 {
+	cleanup_free char *key = csi_snapshot_ledger_key(source->pool, name);
+	cleanup_with(name_release) struct name_hold held = { 0 };
 	cleanup_json json_t *pv = NULL, *pool = NULL;
-	int rc = job_pool(j, source->pool, &pool);
+	int rc = name_hold(j->op, key, &held, &j->r.error);
+	if (rc == 0)
+		rc = job_pool(j, source->pool, &pool);
 	if (rc < 0)
 		return rc;
 	rc = job_volume(j, source, &pv);
@@ -190,10 +223,9 @@ static int snapshot_once(struct job *j, const char *name, const struct handle *s
 		return rc;
 	bool fresh = rc > 0;
 	rc = copy(j, pool, source, name, ret);
-	/* these it says before it begins; after any other there may be something of it */
-	if (fresh && (rc == -EEXIST || rc == -EINVAL || rc == -ENOENT || rc == -EOPNOTSUPP))
+	if (rc == -EEXIST && fresh) /* another's, which has its own promise */
 		give_back(j, pool, name);
-	return rc;
+	return rc < 0 && rc != -EEXIST && !job_unsure(rc) ? give_up(j, pool, source, name, rc) : rc;
 }
 
 int volumes_snapshot(struct volumes *v, const char *name, const struct handle *source,

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 
 #define FILE_TRIES 3 /* of a file that somebody writes to */
+#define TREE_SPARE ((int64_t)16 << 20) /* of a tree's copy, beyond twice its size */
 
 static void letter_of(enum volume_kind kind, char letter[static 2])
 {
@@ -371,6 +372,15 @@ static int copy_file(struct run *run, struct error *err)
 	return rc < 0 ? rc : kept;
 }
 
+/*
+ * A file that is moved while its tree is copied, as logs are, may be in the copy twice; one that is moved ahead of the
+ * copy all the time is not to fill the pool.
+ */
+static int64_t limit_of(int64_t size)
+{
+	return size > INT64_MAX / 2 - TREE_SPARE ? INT64_MAX : 2 * size + TREE_SPARE;
+}
+
 /* Each object's own: two workers never share one. */
 static char *links_name(enum volume_kind kind, const char *name, const char *object)
 {
@@ -404,7 +414,8 @@ static int copy_directory(struct run *run, struct error *err)
 	struct copy_tree tree = { .p = run->to,
 				  .from = run->from->fs,
 				  .data = { .stop = run->stop, .buffer = run->buffer },
-				  .links_name = links };
+				  .links_name = links,
+				  .limit = limit_of(jint(run->info, "size")) };
 	return copy_tree(&tree, run->source, to, resumed, err);
 }
 

@@ -37,11 +37,16 @@ static int write_all(glfs_fd_t *to, const char *data, size_t len, int64_t at, st
 	return 0;
 }
 
-static int write_nonzero(glfs_fd_t *to, const char *data, size_t len, int64_t at, struct error *err)
+static int write_nonzero(const struct copy_data *c, glfs_fd_t *to, size_t len, int64_t at,
+			 struct error *err)
 {
 	int rc = 0;
-	for (size_t start = 0, end; rc == 0 && stretch_next(data, len, &start, &end); start = end)
-		rc = write_all(to, data + start, end - start, at + (int64_t)start, err);
+	for (size_t start = 0, end; rc == 0 && stretch_next(c->buffer, len, &start, &end);
+	     start = end) {
+		if (c->left && (*c->left -= (int64_t)(end - start)) < 0)
+			return error_set(err, EBUSY, "a copy is larger than it may be");
+		rc = write_all(to, c->buffer + start, end - start, at + (int64_t)start, err);
+	}
 	return rc;
 }
 
@@ -71,7 +76,7 @@ static int copy_range(const struct copy_data *c, glfs_fd_t *from, glfs_fd_t *to,
 			return 0;
 		if (c->changed && c->changed(&st.glfs_st_mtime, c->userdata))
 			return 1;
-		rc = write_nonzero(to, c->buffer, (size_t)n, *at, err);
+		rc = write_nonzero(c, to, (size_t)n, *at, err);
 		*at += n;
 		if (rc == 0)
 			rc = step(c, *at, last_ms, err);

@@ -18,6 +18,8 @@ struct copy_data {
 	/* May be NULL. Called with the source's mtime as each read tells it; true: copying ends with 1. */
 	bool (*changed)(const struct timespec *mtime, void *userdata);
 	void *userdata;
+	/* May be NULL. How many bytes may still be written, less what is; below 0 copying ends with -EBUSY. */
+	int64_t *left;
 };
 
 /*

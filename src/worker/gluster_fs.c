@@ -13,6 +13,20 @@
 
 /* ---- create, resize --------------------------------------------------------------------------- */
 
+/*
+ * Never shorter: between our look and this, another's worker may have made it longer, and somebody may have
+ * written there. So its last byte is allocated, which leaves it alone where it is there; only bricks
+ * that cannot do that are told the length.
+ */
+static int make_longer(glfs_fd_t *fd, int64_t size)
+{
+	if (size <= 0 || glfs_fallocate(fd, 0, size - 1, 1) == 0)
+		return 0;
+	if (errno != EOPNOTSUPP && errno != ENOSYS)
+		return -errno;
+	return glfs_ftruncate(fd, size, NULL, NULL) < 0 ? -errno : 0;
+}
+
 /* The file, made where missing, is at least that long and on disk. */
 static int grow_file(struct pool_fs *p, glfs_object_t *parent, const char *name, int64_t size,
 		     bool make, struct error *err)
@@ -36,10 +50,10 @@ static int grow_file(struct pool_fs *p, glfs_object_t *parent, const char *name,
 		fd = glfs_h_open(p->fs, o, O_RDWR | O_NOFOLLOW);
 	if (!fd)
 		return error_errno(err, errno, "cannot open file %s in the pool", name);
-	if (glfs_ftruncate(fd, size, NULL, NULL) < 0) {
-		int code = errno;
+	int rc = make_longer(fd, size);
+	if (rc < 0) {
 		glfs_close(fd);
-		return error_errno(err, code, "cannot make file %s in the pool %lld bytes long",
+		return error_errno(err, -rc, "cannot make file %s in the pool %lld bytes long",
 				   name, (long long)size);
 	}
 	return file_keep(fd, err);
@@ -240,13 +254,55 @@ int pool_fs_remove(struct pool_fs *p, enum volume_kind kind, const char *name, s
 	return rc;
 }
 
+/* 1: something of that name is beside the volume; 0: not. */
+static int is_there(struct pool_fs *p, enum pool_part part, enum volume_kind kind, const char *name,
+		    const char *entry, struct error *err)
+{
+	cleanup_object glfs_object_t *dir = NULL, *o = NULL;
+	struct stat st;
+	int rc = pool_leaf(p, part, kind, name, false, &dir, err);
+	if (rc < 0)
+		return rc == -ENOENT ? 0 : rc;
+	o = glfs_h_lookupat(p->fs, dir, entry, &st, 0);
+	if (o)
+		return 1;
+	return errno == ENOENT ? 0
+			       : error_errno(err, errno, "cannot look for %s in the pool", entry);
+}
+
+/*
+ * The first of archived-NAME, archived-NAME-2, … that nothing is kept under: an orchestrator's name comes again,
+ * and a rename would replace what was kept of the volume before. Where the archiving was
+ * interrupted, the data is under its new name already; then it is the first without an info, which goes to it.
+ */
+static int name_of_archive(struct pool_fs *p, enum volume_kind kind, const char *name, char **ret,
+			   struct error *err)
+{
+	int data = is_there(p, PART_DATA, kind, name, name, err);
+	for (int i = 1; data >= 0; i++) {
+		cleanup_free char *to = i == 1 ? xasprintf("archived-%s", name)
+					       : xasprintf("archived-%s-%d", name, i);
+		cleanup_free char *info = xasprintf("%s.json", to);
+		int taken = is_there(p, PART_INFO, kind, name, info, err);
+		if (taken == 0 && data)
+			taken = is_there(p, PART_DATA, kind, name, to, err);
+		if (taken == 0)
+			*ret = TAKE_PTR(to);
+		if (taken <= 0)
+			return taken;
+	}
+	return data;
+}
+
 int pool_fs_archive(struct pool_fs *p, enum volume_kind kind, const char *name, struct error *err)
 {
 	cleanup_name_lock pthread_mutex_t *lock = pool_name_lock(p, kind, name);
-	cleanup_free char *to = xasprintf("archived-%s", name);
-	cleanup_free char *info = xasprintf("%s.json", name),
-			  *info_to = xasprintf("archived-%s.json", name);
-	int rc = move_entry(p, PART_DATA, kind, name, name, NULL, to, err);
+	cleanup_free char *to = NULL, *info = xasprintf("%s.json", name);
+	int rc = name_of_archive(p, kind, name, &to, err);
+	if (rc < 0)
+		return rc;
+	cleanup_free char *info_to = xasprintf("%s.json", to);
+	rc = move_entry(p, PART_DATA, kind, name, name, NULL, to, err);
 	if (rc >= 0)
 		rc = move_entry(p, PART_INFO, kind, name, info, NULL, info_to, err);
 	return rc < 0 ? rc : 0;

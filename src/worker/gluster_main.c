@@ -124,10 +124,11 @@ static int run_copy(enum volume_kind kind, const char *name, int64_t size, const
 	return rc < 0 ? rc : copies_ask(kind, name, size, from_kind, from_name, result, err);
 }
 
-/* Copies begin or end; what they threw away is purged. */
+/* Copies begin or end; what they threw away is purged. The manager does not end a worker in the middle of one lightly. */
 static void copies_changed(bool busy)
 {
 	set_busy(busy);
+	answer(json_pack("{s:i, s:b}", "id", 0, "copying", busy));
 	if (!busy)
 		wake_purge();
 }

@@ -205,6 +205,15 @@ static int make_copy(struct copy_tree *c, const struct entry *e, glfs_object_t *
 	return S_ISLNK(e->st->st_mode) ? copy_symlink(c, e, ret, err) : copy_node(c, e, ret, err);
 }
 
+/* What was kept takes room as well: what its blocks say, but no more than it is long. */
+static int count_kept(struct copy_tree *c, const struct stat *st, struct error *err)
+{
+	int64_t blocks = (int64_t)st->st_blocks * 512;
+	if (S_ISREG(st->st_mode))
+		c->left -= blocks < st->st_size ? blocks : st->st_size;
+	return c->left < 0 ? error_set(err, EBUSY, "a copy is larger than it may be") : 0;
+}
+
 /* Anything but a directory. */
 static int copy_leaf(struct copy_tree *c, const struct entry *e, struct error *err)
 {
@@ -228,6 +237,10 @@ static int copy_leaf(struct copy_tree *c, const struct entry *e, struct error *e
 			rc = make_copy(c, e, &copy, err);
 		if (rc == 0)
 			rc = attr_set(c->p->fs, copy, e->st, err);
+		if (rc < 0)
+			return rc;
+	} else {
+		int rc = count_kept(c, &st, err);
 		if (rc < 0)
 			return rc;
 	}
@@ -354,14 +367,29 @@ static int copy_pending(struct copy_tree *c, const struct copy_pending *next, st
 	return gone ? 0 : rc;
 }
 
+/* What only the links hold would not be counted when the copy goes on, and so grow each time. */
+static int too_large(struct copy_tree *c, struct error *err)
+{
+	copy_tree_forget(c->p, c->links_name, NULL);
+	return error_set(err, EBUSY,
+			 "the copy came to more than %lld bytes, far more than its size: files "
+			 "were moved within the source while it was copied, or it holds more than "
+			 "its size; stop what moves them, or grow it",
+			 (long long)c->limit);
+}
+
 int copy_tree(struct copy_tree *c, glfs_object_t *from, glfs_object_t *to, bool resumed,
 	      struct error *err)
 {
 	int rc = push(c, from, to, resumed, err);
+	c->left = c->limit;
+	c->data.left = &c->left;
 	while (rc == 0 && c->count) {
 		struct copy_pending next = c->pending[--c->count];
 		rc = copy_pending(c, &next, err);
 	}
+	if (c->left < 0)
+		rc = too_large(c, err);
 	free(c->pending);
 	c->pending = NULL;
 	c->count = c->room = 0;

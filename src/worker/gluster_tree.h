@@ -14,7 +14,9 @@
  *
  * What is there already, of a copy that was interrupted, is kept where it is complete (same length, time, owner and mode: the
  * time is set when the content is on disk), made anew where not, and thrown away where the source
- * has it no more. Not a copy of one moment: each file is what it was when it was read.
+ * has it no more. Not a copy of one moment: each file is what it was when it was read. One that is moved from directory
+ * to directory ahead of the copy is in it each time, and nothing else bounds that (a snapshot has no quota): so all
+ * that is written counts, and what was kept, up to a limit.
  */
 struct copy_tree {
 	struct pool_fs *p; /* of the copy */
@@ -25,7 +27,9 @@ struct copy_tree {
 	 * until the copy is complete. So links are found again without a table in memory, after a crash too.
 	 */
 	const char *links_name;
+	int64_t limit; /* bytes; -EBUSY beyond */
 
+	int64_t left; /* of that */
 	glfs_object_t *links; /* once it was needed */
 	struct copy_pending *pending; /* directories still to be copied */
 	size_t count, room;

@@ -9,7 +9,7 @@
 
 /*
  * The operator's side of qm-gluster: one worker process per pool in use, started on demand, gone
- * after 30 s without work, at most 8 at a time. Calls block with a deadline and may be made from
+ * after 30 s without work, at most 8 at a time: where more pools are in use they take turns. Calls block with a deadline and may be made from
  * many threads; a pool whose worker hangs is killed after the deadline and delays nobody else's calls.
  */
 struct workers;
@@ -24,11 +24,13 @@ struct workers_options {
 	const char *log_dir;
 	int max; /* 0: 8 */
 	int idle_ms; /* 0: 30000 */
-	int deadline_ms; /* of a call; 0: 30000 */
+	int deadline_ms; /* of a call, and before that to get a worker; 0: 30000 each */
+	int least_ms; /* that a worker has before it makes way for others while it copies or has calls; 0: 60000 */
 	/*
 	 * The epoch of the lease under which a worker is started (NULL: 0). A worker leaves alone what one of a later
 	 * epoch makes, and begins anew what one of an earlier epoch did not give back: that one may
-	 * still run, cut off or stopped.
+	 * still run, cut off or stopped. Below 0: we do not lead; none is started then, and the call fails with -EAGAIN:
+	 * it would take over what the one who leads has begun.
 	 */
 	int64_t (*epoch)(void *userdata);
 	void *epoch_userdata;
@@ -68,7 +70,7 @@ struct worker_ops {
 	/* Renamed into the trash directory at once, purged in the background; missing: fine. Stops its copying. */
 	int (*remove)(struct workers *w, const struct worker_pool *pool,
 		      const struct worker_volume *v, struct error *err);
-	/* Renamed to archived-name beside it, kept for ever; missing: fine. */
+	/* Renamed to archived-name beside it, or archived-name-2, … where that is taken; kept for ever; missing: fine. */
 	int (*archive)(struct workers *w, const struct worker_pool *pool,
 		       const struct worker_volume *v, struct error *err);
 	/* What is said of it, new reference; -ENOENT: missing. */
@@ -83,6 +85,7 @@ struct worker_ops {
 	 * the call after that. -ENOENT: no such source; -EAGAIN: the source is itself still in the making; -EEXIST: the volume is there and not a copy of that;
 	 * -EINVAL: a source of another kind, or larger; -EBUSY: a file was written to while it was copied, each time
 	 * that it was tried, so there is no moment that the copy would be of: its writer has to stop or to be frozen.
+	 * -EBUSY also: what was copied of a directory came to more than twice its size and 16 MiB.
 	 * A directory is not copied at one moment: what is written meanwhile is in the copy or is not, file by file.
 	 */
 	int (*copy)(struct workers *w, const struct worker_pool *pool,

@@ -19,6 +19,7 @@
 #define MAX_WORKERS 8
 #define IDLE_MS 30000
 #define DEADLINE_MS 30000
+#define LEAST_MS 60000
 #define END_MS 10000 /* for a worker to end by itself */
 #define STACK_SIZE (256 * 1024)
 
@@ -39,14 +40,17 @@ struct worker {
 	struct process process;
 	struct buf in;
 	struct call *calls;
-	int64_t idle_since; /* mono ms, while it has no call */
-	bool busy; /* empties the trash */
+	int64_t started; /* mono ms */
+	int64_t idle_since; /* the same, while it has no call */
+	bool busy; /* empties the trash, or copies */
+	bool copying;
 };
 
 struct worker_manager {
 	struct workers base;
 	char *program, *log_dir;
-	int max, idle_ms, deadline_ms;
+	int max, idle_ms, deadline_ms, least_ms;
+	int waiting; /* calls of pools that have no worker, and no place for one */
 	int64_t (*epoch)(void *userdata);
 	void *epoch_userdata;
 	pthread_mutex_t lock;
@@ -113,15 +117,48 @@ static int count_workers(const struct worker_manager *m)
 	return count;
 }
 
-/* The one without work for longest; one that empties its trash only where there is no other. */
+/* mono ms: from then on it makes way for others. */
+static int64_t end_of_turn(const struct worker_manager *m, const struct worker *w)
+{
+	return w->started + m->least_ms;
+}
+
+/* Who is to go first: without work, emptying the trash, copying; of those at the same the longest so. */
+static bool goes_before(const struct worker *a, const struct worker *b)
+{
+	int a_does = a->busy + a->copying, b_does = b->busy + b->copying;
+	if (a_does != b_does)
+		return a_does < b_does;
+	return a->copying ? a->started < b->started : a->idle_since < b->idle_since;
+}
+
+/*
+ * One without a call that can make way at once. One that copies only after its turn: a file that was
+ * not copied to its end may begin anew, so one that is ended again and again comes to nothing.
+ */
 static struct worker *most_idle(const struct worker_manager *m)
 {
 	struct worker *best = NULL;
 	for (struct worker *w = m->workers; w; w = w->next)
-		if (!w->calls && (!best || w->busy < best->busy ||
-				  (w->busy == best->busy && w->idle_since < best->idle_since)))
+		if (!w->calls && (!w->copying || end_of_turn(m, w) <= now_ms()) &&
+		    (!best || goes_before(w, best)))
 			best = w;
 	return best;
+}
+
+static struct worker *oldest(const struct worker_manager *m)
+{
+	struct worker *best = m->workers;
+	for (struct worker *w = best; w; w = w->next)
+		if (w->started < best->started)
+			best = w;
+	return best;
+}
+
+/* It gets no more calls while others wait for a place: else one that always has a call would never make way. */
+static bool makes_way(const struct worker_manager *m, const struct worker *w)
+{
+	return m->waiting && w == oldest(m) && end_of_turn(m, w) <= now_ms();
 }
 
 /* ---- calls; the lock is held -------------------------------------------------------------------- */
@@ -154,16 +191,37 @@ static int start_worker(struct worker_manager *m, const struct worker_pool *pool
 {
 	struct process process;
 	int64_t epoch = m->epoch ? m->epoch(m->epoch_userdata) : 0;
+	if (epoch < 0)
+		return error_set(err, EAGAIN,
+				 "pool %s has to wait: this operator does not lead any more",
+				 pool->name);
 	int rc = process_start(m->program, m->log_dir, pool, epoch, &process, err);
 	if (rc < 0)
 		return rc;
 	struct worker *w = xcalloc(1, sizeof(*w));
 	w->pool = xstrdup(pool->name);
 	w->process = process;
-	w->idle_since = now_ms();
+	w->started = w->idle_since = now_ms();
 	w->next = m->workers;
 	m->workers = w;
 	*ret = w;
+	return 0;
+}
+
+/* Until something changed, or the next turn ends; -EAGAIN: the deadline has come. w: the pool's own, if it has one. */
+static int wait_for_place(struct worker_manager *m, const struct worker_pool *pool,
+			  const struct worker *w, int64_t deadline, struct error *err)
+{
+	int64_t turn = end_of_turn(m, oldest(m)), now = now_ms();
+	if (now >= deadline)
+		return error_set(err, EAGAIN,
+				 "pool %s has to wait: all %d gluster workers are at work",
+				 pool->name, m->max);
+	m->waiting += !w;
+	wait_until(m, &m->changed, turn > now && turn < deadline ? turn : deadline);
+	m->waiting -= !w;
+	if (!w && !m->waiting) /* who was kept from a worker that was to make way */
+		pthread_cond_broadcast(&m->changed);
 	return 0;
 }
 
@@ -175,17 +233,18 @@ static int get_worker(struct worker_manager *m, const struct worker_pool *pool, 
 		if (m->stop)
 			return error_set(err, ECANCELED, "the operator is ending");
 		*ret = find_worker(m, pool->name);
-		if (*ret)
+		if (*ret && !makes_way(m, *ret))
 			return 0;
-		struct worker *idle = most_idle(m);
-		if (count_workers(m) < m->max)
+		if (!*ret && count_workers(m) < m->max)
 			return start_worker(m, pool, ret, err);
-		if (idle)
+		struct worker *idle = *ret ? NULL : most_idle(m);
+		if (idle) {
 			end_worker(m, idle, -ECANCELED, "ended to make room");
-		else if (wait_until(m, &m->changed, deadline) == ETIMEDOUT)
-			return error_set(err, EAGAIN,
-					 "pool %s has to wait: all %d gluster workers are at work",
-					 pool->name, m->max);
+			continue;
+		}
+		int rc = wait_for_place(m, pool, *ret, deadline, err);
+		if (rc < 0)
+			return rc;
 	}
 }
 
@@ -235,13 +294,14 @@ static int call_worker(struct workers *base, const struct worker_pool *pool, jso
 {
 	struct worker_manager *m = (struct worker_manager *)base;
 	struct call c = { 0 };
-	struct worker *w;
-	int64_t deadline = now_ms() + m->deadline_ms;
+	struct worker *w = NULL;
 
 	monotonic_cond(&c.wake);
 	pthread_mutex_lock(&m->lock);
-	int rc = get_worker(m, pool, deadline, &w, err);
+	int rc = get_worker(m, pool, now_ms() + m->deadline_ms, &w, err);
 	if (rc == 0) {
+		/* anew: its own worker is not one that hangs because others' were in the way */
+		int64_t deadline = now_ms() + m->deadline_ms;
 		send_request(m, w, &c, request);
 		while (!c.done)
 			if (wait_until(m, &c.wake, deadline) == ETIMEDOUT && !c.done)
@@ -282,6 +342,8 @@ static void take_answer(struct worker_manager *m, struct worker *w, json_t *repl
 	}
 	if (jget(reply, "busy"))
 		w->busy = jbool(reply, "busy");
+	if (jget(reply, "copying"))
+		w->copying = jbool(reply, "copying");
 	w->idle_since = now_ms();
 }
 
@@ -555,6 +617,7 @@ int workers_start(const struct workers_options *options, struct workers **ret, s
 	m->max = options->max > 0 && options->max < MAX_WORKERS * 4 ? options->max : MAX_WORKERS;
 	m->idle_ms = options->idle_ms > 0 ? options->idle_ms : IDLE_MS;
 	m->deadline_ms = options->deadline_ms > 0 ? options->deadline_ms : DEADLINE_MS;
+	m->least_ms = options->least_ms > 0 ? options->least_ms : LEAST_MS;
 	m->epoch = options->epoch;
 	m->epoch_userdata = options->epoch_userdata;
 	m->wake_fd = fd;

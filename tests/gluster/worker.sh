@@ -159,6 +159,7 @@ syncs=$(stat -c %s "$(brick 2 a)/.quartermaster-sync")
 [ "$syncs" -gt 0 ] && [ "$syncs" -lt 64 ]
 ok "of which there were fewer than volumes ($syncs)"
 
+. tests/gluster/worker_files.sh
 . tests/gluster/worker_copies.sh
 
 # ---- idle, and how many -----------------------------------------------------------------------

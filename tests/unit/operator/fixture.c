@@ -372,7 +372,7 @@ static int w_snapshot(struct workers *w, const struct worker_pool *pool,
 		*ret = json_pack("{s:s, s:s, s:s, s:I, s:s, s:b}", "name", name, "source",
 				 from->name, "kind", kind, "size", (json_int_t)size, "created",
 				 "2026-01-01T00:00:00Z", "ready", rc == 0);
-	if (rc == 0)
+	if (rc >= 0)
 		jset(f->snapshots, json_incref(*ret), pool->name, name);
 	return rc;
 }

@@ -587,6 +587,40 @@ static void snapshots_are_promised(void **state)
 	fixture_free(f);
 }
 
+/* What fails for good leaves neither a part of a snapshot nor its promise; what may still become one stays. */
+static void snapshots_are_given_up(void **state)
+{
+	struct fixture *f = fixture_online();
+	struct volume_request q = { .name = "v", .bytes = 4 * GIB, .kind = VOLUME_FILE };
+	struct volumes *v = volumes_of(f);
+	struct snapshot_info s = { 0 };
+	struct handle id, snap;
+
+	assert_int_equal(create(f, &q, &id), 0);
+	f->copy_calls = 5;
+	assert_int_equal(v->ops->snapshot(v, "one", &id, &s, NULL), 0);
+	assert_false(s.ready);
+	assert_int_equal(handle_parse(s.id, &snap, NULL), 0);
+	snapshot_info_done(&s);
+	f->make_rc = -ETIMEDOUT;
+	assert_int_equal(v->ops->snapshot(v, "one", &id, &s, NULL), -ETIMEDOUT);
+	assert_int_equal(ledger_promised(f->op.ledger, POOL), 8 * GIB);
+	assert_int_equal(in_pool(f), 2);
+	f->make_rc = -EBUSY; /* somebody writes to it all the time */
+	assert_int_equal(v->ops->snapshot(v, "one", &id, &s, NULL), -EBUSY);
+	f->make_rc = 0;
+	assert_int_equal(ledger_promised(f->op.ledger, POOL), 4 * GIB);
+	assert_int_equal(in_pool(f), 1);
+	assert_int_equal(v->ops->snapshot_find(v, &snap, &s, NULL), -ENOENT);
+	fixture_restart(f);
+	settle(f);
+	assert_int_equal(ledger_promised(f->op.ledger, POOL), 4 * GIB);
+	f->copy_calls = 0;
+	assert_int_equal(take(f, "one", &id, NULL), 0);
+	operator_volumes_free(v);
+	fixture_free(f);
+}
+
 /* ---- a name that is used again ----------------------------------------------------------------- */
 
 static int removals;
@@ -655,6 +689,7 @@ int main(void)
 		cmocka_unit_test(found_while_making),
 		cmocka_unit_test(used_again),
 		cmocka_unit_test(snapshots_are_promised),
+		cmocka_unit_test(snapshots_are_given_up),
 		cmocka_unit_test(any_write_may_fail),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 /*
  * A qm-gluster without GlusterFS: speaks the protocol on standard input and behaves as the name in
  * a request says: "hang" never answers, "die" ends the process, "fail" answers with an error,
- * "lost" with that of a lost connection, "slow" after 200 ms. `find`
+ * "lost" with that of a lost connection, "slow" after 200 ms, "slower" after 2500. `find`
  * and `copy` answer with the request; "making" is under way; "copying" makes it busy, and "copied" makes
  * it idle again. A pool named "refuse" cannot be opened. `stat` answers with the pid.
  */
@@ -34,6 +34,8 @@ static void serve(const json_t *request)
 		_exit(1);
 	if (streq(name, "slow"))
 		poll(NULL, 0, 200);
+	if (streq(name, "slower"))
+		poll(NULL, 0, 2500);
 	if (streq(name, "lost"))
 		answer(json_pack("{s:I, s:i, s:s}", "id", id, "rc", -ENOTCONN, "error", "lost"));
 	else if (streq(name, "fail"))
@@ -47,7 +49,8 @@ static void serve(const json_t *request)
 	else
 		answer(json_pack("{s:I, s:i}", "id", id, "rc", 0));
 	if (streq(name, "copying") || streq(name, "copied"))
-		answer(json_pack("{s:i, s:b}", "id", 0, "busy", streq(name, "copying")));
+		answer(json_pack("{s:i, s:b, s:b}", "id", 0, "busy", streq(name, "copying"),
+				 "copying", streq(name, "copying")));
 }
 
 int main(int argc, char **argv)

@@ -21,18 +21,24 @@ static const struct worker_pool pool_a = { "a", hosts }, pool_b = { "b", hosts }
 
 #define VOLUME(name) ((struct worker_volume){ VOLUME_DIRECTORY, (name) })
 
-static struct workers *start(int max, int idle_ms, int deadline_ms)
+static struct workers *start_turns(int max, int idle_ms, int deadline_ms, int least_ms)
 {
 	struct workers_options o = { .program = FAKE_WORKER,
 				     .log_dir = "/tmp",
 				     .max = max,
 				     .idle_ms = idle_ms,
-				     .deadline_ms = deadline_ms };
+				     .deadline_ms = deadline_ms,
+				     .least_ms = least_ms };
 	struct workers *w;
 	struct error err = ERROR_INIT;
 	if (workers_start(&o, &w, &err) < 0)
 		fail_msg("%s", err.message);
 	return w;
+}
+
+static struct workers *start(int max, int idle_ms, int deadline_ms)
+{
+	return start_turns(max, idle_ms, deadline_ms, 0);
 }
 
 static pid_t pid_of(struct workers *w, const struct worker_pool *pool)
@@ -167,6 +173,32 @@ static void all_are_ended(void **state)
 	h.w->ops->free(h.w);
 }
 
+static int64_t epoch_is(void *userdata)
+{
+	return *(int64_t *)userdata;
+}
+
+/* Nor does it start any. */
+static void none_without_the_lease(void **state)
+{
+	int64_t epoch = 3;
+	struct workers_options o = { .program = FAKE_WORKER,
+				     .log_dir = "/tmp",
+				     .epoch = epoch_is,
+				     .epoch_userdata = &epoch };
+	struct workers *w;
+	struct error err = ERROR_INIT;
+	assert_int_equal(workers_start(&o, &w, &err), 0);
+	assert_int_equal(w->ops->create(w, &pool_a, &VOLUME("pvc-1"), 5, &err), 0);
+	epoch = -1;
+	w->ops->end_all(w);
+	assert_int_equal(w->ops->create(w, &pool_a, &VOLUME("pvc-1"), 5, &err), -EAGAIN);
+	assert_non_null(strstr(err.message, "does not lead"));
+	epoch = 4;
+	assert_int_equal(w->ops->create(w, &pool_a, &VOLUME("pvc-1"), 5, &err), 0);
+	w->ops->free(w);
+}
+
 static void idle_workers_end(void **state)
 {
 	struct workers *w = start(0, 100, 0);
@@ -205,6 +237,26 @@ static void others_wait_while_all_work(void **state)
 	w->ops->free(w);
 }
 
+static void *slower(void *arg)
+{
+	struct workers *w = arg;
+	return (void *)(intptr_t)w->ops->create(w, &pool_a, &VOLUME("slower"), 5, NULL);
+}
+
+/* Whoever had to wait for a place has all of the time for the answer itself. */
+static void waiting_takes_no_time(void **state)
+{
+	struct workers *w = start(1, 0, 4000);
+	pthread_t thread;
+	void *rc;
+	pthread_create(&thread, NULL, slower, w);
+	poll(NULL, 0, 50);
+	assert_int_equal(w->ops->create(w, &pool_b, &VOLUME("slower"), 5, NULL), 0);
+	pthread_join(thread, &rc);
+	assert_int_equal((intptr_t)rc, 0);
+	w->ops->free(w);
+}
+
 struct always {
 	struct workers *w;
 	atomic_bool stop;
@@ -235,6 +287,48 @@ static void all_are_at_work(void **state)
 	assert_int_equal(rc, -EAGAIN);
 	assert_non_null(strstr(err.message, "at work"));
 	a.w->ops->free(a.w);
+}
+
+/* One that has worked for others long enough makes way, however many calls come; and has its turn again. */
+static void all_have_their_turn(void **state)
+{
+	struct always a = { .w = start_turns(1, 0, 20000, 500) };
+	pthread_t threads[2];
+	int failed = 0;
+	for (int i = 0; i < 2; i++) {
+		pthread_create(&threads[i], NULL, always_slow, &a);
+		poll(NULL, 0, 50);
+	}
+	for (int i = 0; i < 3; i++)
+		failed += a.w->ops->create(a.w, &pool_b, &VOLUME("pvc-1"), 5, NULL) != 0;
+	atomic_store(&a.stop, true);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(failed, 0);
+	assert_int_equal(a.w->ops->create(a.w, &pool_a, &VOLUME("pvc-1"), 5, NULL), 0);
+	a.w->ops->free(a.w);
+}
+
+/* One that copies is not ended for others' calls before it had its time; whoever asks comes again. */
+static void a_copying_worker_has_its_time(void **state)
+{
+	struct workers *w = start_turns(1, 0, 2000, 8000);
+	struct error err = ERROR_INIT;
+	pid_t pid = pid_of(w, &pool_a);
+	int rc;
+	assert_int_equal(w->ops->create(w, &pool_a, &VOLUME("copying"), 5, NULL), 0);
+	pid_of(w, &pool_a); /* its answer comes after what it said of itself */
+	assert_int_equal(w->ops->create(w, &pool_b, &VOLUME("pvc-1"), 5, &err), -EAGAIN);
+	assert_non_null(strstr(err.message, "at work"));
+	assert_int_equal(pid_of(w, &pool_a), pid);
+	for (int i = 0; i < 20; i++) {
+		rc = w->ops->create(w, &pool_b, &VOLUME("pvc-1"), 5, NULL);
+		if (rc != -EAGAIN)
+			break;
+	}
+	assert_int_equal(rc, 0);
+	assert_true(gone(pid, GONE_MS));
+	w->ops->free(w);
 }
 
 struct storm {
@@ -273,10 +367,14 @@ int main(void)
 		cmocka_unit_test(a_dead_worker_is_started_again),
 		cmocka_unit_test(a_hung_pool_stops_nobody),
 		cmocka_unit_test(all_are_ended),
+		cmocka_unit_test(none_without_the_lease),
 		cmocka_unit_test(idle_workers_end),
 		cmocka_unit_test(room_is_made),
 		cmocka_unit_test(others_wait_while_all_work),
+		cmocka_unit_test(waiting_takes_no_time),
 		cmocka_unit_test(all_are_at_work),
+		cmocka_unit_test(all_have_their_turn),
+		cmocka_unit_test(a_copying_worker_has_its_time),
 		cmocka_unit_test(many_threads),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
