@@ -555,7 +555,7 @@ int copy_forget(struct pool_fs *p, enum volume_kind kind, const char *name, cons
 		struct error *err)
 {
 	const char *object = jstr(info, "object");
-	if (!object)
+	if (!object || kind == VOLUME_WHOLE) /* whose goes with its place */
 		return 0;
 	cleanup_free char *links = links_name(kind, name, object);
 	return copy_tree_forget(p, links, err);
@@ -623,8 +623,7 @@ static void clean_up(const struct run *run)
 	const struct copy_request *r = run->r;
 	cleanup_json json_t *info = NULL, *own = json_pack("{s:s}", "object", run->object);
 	int rc = info_get(run->p, r->kind, r->name, &info, NULL);
-	/* a whole volume's goes with its place */
-	if (r->kind != VOLUME_WHOLE && run->object[0] && (rc == 0 || rc == -ENOENT) &&
+	if (run->object[0] && (rc == 0 || rc == -ENOENT) &&
 	    !streq(jstr(info, "object"), run->object))
 		copy_forget(run->p, r->kind, r->name, own, NULL);
 }
