@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/rand.h"
 #include "worker/gluster_fs.h"
 #include "worker/gluster_tree.h"
 #include "worker/gluster_whole.h"
@@ -67,6 +68,42 @@ static bool is_copy_of(const json_t *info, const struct copy_request *r)
 	return streq(jstr(info, "source"), r->from) && streq(jstr(info, "sourceKind"), letter);
 }
 
+/* A new one, of which nothing is there yet. */
+static void set_place(json_t *info)
+{
+	char place[UUID_TEXT_MAX];
+	json_object_del(info, "object");
+	json_object_del(info, "moving");
+	json_object_set_new(info, "place", json_string(uuid_text(place)));
+}
+
+static int unchanged(const json_t *there, void *userdata, struct error *err)
+{
+	const json_t *before = userdata;
+	if (there == before || json_equal(there, before))
+		return 0;
+	return error_set(err, EAGAIN, "another worker writes the same info file; ask again");
+}
+
+/* What the info says from now on stays, whatever a worker whose time is over was about to write. before: NULL, none. */
+static int claim(struct pool_fs *p, const struct copy_request *r, const json_t *before,
+		 const json_t *info, struct error *err)
+{
+	cleanup_json json_t *now = NULL;
+	struct error why = ERROR_INIT;
+	int rc = 0;
+	if (!json_equal(before, info))
+		rc = info_replace(p, r->kind, r->name, info, unchanged, (void *)before, err);
+	if (rc == 0)
+		rc = info_fence(p, r->kind, r->name, err);
+	if (rc < 0)
+		return rc;
+	rc = info_get(p, r->kind, r->name, &now, &why);
+	if (rc < 0 && rc != -ENOENT)
+		return error_set(err, -rc, "%s", why.message);
+	return unchanged(now, (void *)info, err);
+}
+
 static int begin(struct pool_fs *p, const struct copy_request *r, struct error *err)
 {
 	enum volume_kind kind = r->kind;
@@ -90,34 +127,38 @@ static int begin(struct pool_fs *p, const struct copy_request *r, struct error *
 	json_object_set_new(info, "created",
 			    json_string(time_text(clock_wall_ms(&clock_real), text)));
 	json_object_set_new(info, "ready", json_false());
-	rc = info_put(p, r->kind, r->name, info, err);
+	if (r->kind == VOLUME_WHOLE)
+		set_place(info);
+	rc = claim(p, r, NULL, info, err);
 	return rc < 0 ? rc : 1;
 }
 
 /*
  * A copy in the making is its epoch's own. One that its worker gave back (copy_release) goes on from
  * where it is. One of another epoch that was not given back may still be written to: what is there is thrown
- * away, so that whoever holds it writes to the trash, and it begins anew. Which epoch is the later one is not
- * asked: a lease that was deleted counts from the beginning, and nothing may be stuck for that.
+ * away when ours is run (keep_own), so that whoever holds it writes to the trash, and it begins anew. Which epoch is the
+ * later one is not asked: a lease that was deleted counts from the beginning, and nothing may be stuck for that.
  */
 static int take_over(struct pool_fs *p, const struct copy_request *r, json_t *info,
 		     struct error *err)
 {
-	const json_t *epoch = jget(info, "epoch");
+	cleanup_json json_t *before = json_deep_copy(info);
+	const json_t *epoch = jget(before, "epoch");
+	bool ours =
+		json_is_false(jget(info, "ready")) && json_integer_value(epoch) == p->epoch;
 	int rc = 0;
-	if (json_is_false(jget(info, "ready")) && json_integer_value(epoch) == p->epoch)
-		return 0;
-	if (epoch) {
-		rc = pool_fs_discard(p, r->kind, r->name, err);
-		if (rc == 0)
-			rc = copy_forget(p, r->kind, r->name, info, err);
+	if (epoch && !ours) {
+		rc = copy_forget(p, r->kind, r->name, info, err);
 		json_object_del(info, "done");
 		json_object_del(info, "object");
-		json_object_del(info, "moving");
+		json_object_del(info, "place");
 		json_object_set_new(info, "ready", json_false());
 	}
-	json_object_set_new(info, "epoch", json_integer(p->epoch));
-	return rc < 0 ? rc : info_put(p, r->kind, r->name, info, err);
+	if (!ours)
+		json_object_set_new(info, "epoch", json_integer(p->epoch));
+	if (r->kind == VOLUME_WHOLE && !jstr(info, "place"))
+		set_place(info);
+	return rc < 0 ? rc : claim(p, r, before, info, err);
 }
 
 int copy_prepare(struct pool_fs *p, const struct copy_request *r, struct error *err)
@@ -145,11 +186,14 @@ int copy_prepare(struct pool_fs *p, const struct copy_request *r, struct error *
 void copy_release(struct pool_fs *p, enum volume_kind kind, const char *name)
 {
 	cleanup_name_lock pthread_mutex_t *lock = pool_name_lock(p, kind, name);
-	cleanup_json json_t *info = NULL;
-	if (info_get(p, kind, name, &info, NULL) < 0 || jint(info, "epoch") != p->epoch ||
-	    !json_is_false(jget(info, "ready")) || json_object_del(info, "epoch") < 0)
+	cleanup_json json_t *info = NULL, *before = NULL;
+	if (info_get(p, kind, name, &info, NULL) < 0)
 		return;
-	info_put(p, kind, name, info, NULL);
+	before = json_deep_copy(info);
+	if (jint(info, "epoch") != p->epoch || !json_is_false(jget(info, "ready")) ||
+	    json_object_del(info, "epoch") < 0)
+		return;
+	info_replace(p, kind, name, info, unchanged, before, NULL);
 }
 
 /* ---- the copying -------------------------------------------------------------------------------- */
@@ -169,24 +213,46 @@ struct run {
 };
 
 /* The info that is there is still this copy's own; -EALREADY: and it says that it is complete. */
-static int check_info(const struct run *run, json_t **ret, struct error *err)
+static int judge_info(const json_t *info, void *userdata, struct error *err)
 {
+	const struct run *run = userdata;
 	const struct copy_request *r = run->r;
-	cleanup_json json_t *info = NULL;
-	int rc = info_get(run->p, r->kind, r->name, &info, err);
-	if (rc < 0 && rc != -ENOENT)
-		return rc;
 	if (atomic_load(run->stop) || !is_copy_of(info, r) ||
 	    (run->info && !streq(jstr(run->info, "created"), jstr(info, "created"))))
 		return error_set(err, ECANCELED, "%s %s was removed while it was made",
 				 noun(r->kind), r->name);
-	if (jint(info, "epoch") != run->p->epoch)
+	if (jint(info, "epoch") != run->p->epoch ||
+	    (run->info && jstr(info, "place") &&
+	     !streq(jstr(run->info, "place"), jstr(info, "place"))))
 		return error_set(err, ECANCELED, "%s %s is made by another worker now",
 				 noun(r->kind), r->name);
 	if (info_ready(run->p, r->kind, r->name, info))
 		return error_set(err, EALREADY, "%s %s is complete", noun(r->kind), r->name);
-	*ret = TAKE_PTR(info);
 	return 0;
+}
+
+static int check_info(struct run *run, json_t **ret, struct error *err)
+{
+	cleanup_json json_t *info = NULL;
+	struct error why = ERROR_INIT;
+	int rc = info_get(run->p, run->r->kind, run->r->name, &info, &why);
+	if (rc < 0 && rc != -ENOENT)
+		return error_set(err, -rc, "%s", why.message);
+	rc = judge_info(info, run, err);
+	if (rc == 0)
+		*ret = TAKE_PTR(info);
+	return rc;
+}
+
+static int check_ours(void *userdata, struct error *err)
+{
+	cleanup_json json_t *info = NULL;
+	return check_info(userdata, &info, err);
+}
+
+static int put_info(struct run *run, const json_t *info, struct error *err)
+{
+	return info_replace(run->p, run->r->kind, run->r->name, info, judge_info, run, err);
 }
 
 /*
@@ -200,9 +266,10 @@ static int keep_own(struct run *run, glfs_object_t **o, struct error *err)
 	if (streq(text, jstr(run->info, "object")))
 		return 0;
 	glfs_h_close(TAKE_PTR(*o));
-	if (run->r->kind == VOLUME_WHOLE)
-		return whole_discard(run->to, run->to_dir, run->r->name, err);
-	return pool_fs_discard(run->p, run->r->kind, run->r->name, err);
+	int rc = check_ours(run, err);
+	if (rc == 0)
+		rc = pool_throw(run->to, run->to_dir, run->r->name, run->r->name, err);
+	return rc < 0 ? rc : 0;
 }
 
 /* The info says what is written to, before anything is. */
@@ -219,7 +286,7 @@ static int put_object(struct run *run, glfs_object_t *o, struct error *err)
 		return rc;
 	json_object_del(info, "done"); /* of what is not there any more */
 	json_object_set_new(info, "object", json_string(run->object));
-	rc = info_put(run->p, r->kind, r->name, info, err);
+	rc = put_info(run, info, err);
 	if (rc == 0) {
 		json_decref(run->info);
 		run->info = TAKE_PTR(info);
@@ -237,7 +304,7 @@ static int put_moving(struct run *run, struct error *err)
 	if (rc < 0)
 		return rc;
 	json_object_set_new(info, "moving", json_true());
-	return info_put(run->p, r->kind, r->name, info, err);
+	return put_info(run, info, err);
 }
 
 static int put_progress(struct run *run, int64_t done, struct error *err)
@@ -252,7 +319,7 @@ static int put_progress(struct run *run, int64_t done, struct error *err)
 	json_object_set_new(info, "sourceTime",
 			    json_pack("[I, I]", (json_int_t)run->source_st.st_mtim.tv_sec,
 				      (json_int_t)run->source_st.st_mtim.tv_nsec));
-	rc = info_put(run->p, r->kind, r->name, info, err);
+	rc = put_info(run, info, err);
 	if (rc == 0) {
 		json_decref(run->info);
 		run->info = TAKE_PTR(info);
@@ -488,17 +555,18 @@ static int finish(struct run *run, struct error *err)
 	json_object_del(info, "done");
 	json_object_del(info, "sourceTime");
 	json_object_del(info, "moving");
+	json_object_del(info, "place");
 	json_object_set_new(info, "ready", json_true());
 	if (run->object[0])
 		json_object_set_new(info, "object", json_string(run->object));
-	return info_put(run->p, r->kind, r->name, info, err);
+	return put_info(run, info, err);
 }
 
 int copy_forget(struct pool_fs *p, enum volume_kind kind, const char *name, const json_t *info,
 		struct error *err)
 {
 	const char *object = jstr(info, "object");
-	if (!object)
+	if (!object || kind == VOLUME_WHOLE) /* whose goes with its place */
 		return 0;
 	cleanup_free char *links = links_name(kind, name, object);
 	return copy_tree_forget(p, links, err);
@@ -515,12 +583,35 @@ static int open_wholes(struct run *run, struct error *err)
 	return rc;
 }
 
+/*
+ * What has gone is of the copy: -ENOENT would mean the source. Another took over, or whatever it was passes.
+ */
+static int gone_is_again(struct run *run, int rc, const struct error *why, struct error *err)
+{
+	if (rc == -ENOENT || rc == -ESTALE) {
+		int again = check_ours(run, err);
+		return again < 0 ? again : error_set(err, EAGAIN, "%s", why->message);
+	}
+	return error_set(err, -rc, "%s", error_text(why, rc));
+}
+
+static struct whole_copy whole_of(struct run *run)
+{
+	return (struct whole_copy){ run->to, jstr(run->info, "place"), check_ours, run };
+}
+
+/* Without a lock, since it may have much to delete. */
 static int start_whole(struct run *run, struct error *err)
 {
+	struct whole_copy c = whole_of(run);
+	struct error why = ERROR_INIT;
 	int rc = whole_check_source(run->from->fs, run->source, err);
-	return rc < 0 || jbool(run->info, "moving")
-		       ? rc
-		       : whole_begin(run->to, !jstr(run->info, "object"), &run->to_dir, err);
+	if (rc < 0 || jbool(run->info, "moving"))
+		return rc;
+	run->to->stop = run->stop;
+	rc = whole_begin(&c, !jstr(run->info, "object"), &why);
+	run->to_dir = run->to->own;
+	return rc < 0 ? gone_is_again(run, rc, &why, err) : 0;
 }
 
 static int start(struct run *run, struct error *err)
@@ -533,7 +624,7 @@ static int start(struct run *run, struct error *err)
 	if (rc < 0)
 		return rc;
 	return r->kind == VOLUME_WHOLE
-		       ? start_whole(run, err)
+		       ? 0
 		       : pool_leaf(run->p, PART_DATA, r->kind, r->name, true, &run->to_dir, err);
 }
 
@@ -545,20 +636,22 @@ static void clean_up(const struct run *run)
 	int rc = info_get(run->p, r->kind, r->name, &info, NULL);
 	if (run->object[0] && (rc == 0 || rc == -ENOENT) &&
 	    !streq(jstr(info, "object"), run->object))
-		copy_forget(run->to, r->kind, r->name, own, NULL);
+		copy_forget(run->p, r->kind, r->name, own, NULL);
 }
 
 /* A tree, and where it is one's: to the root of the whole volume. */
 static int run_tree(struct run *run, struct error *err)
 {
 	const struct copy_request *r = run->r;
-	int rc = jbool(run->info, "moving") ? 0 : copy_directory(run, err);
-	if (rc < 0 || r->kind != VOLUME_WHOLE)
-		return rc;
-	rc = put_moving(run, err);
-	return rc < 0 ? rc
-		      : whole_settle(run->to, r->name, run->from->fs, run->source, run->buffer,
-				     err);
+	struct error why = ERROR_INIT;
+	int rc = jbool(run->info, "moving") ? 0 : copy_directory(run, &why);
+	if (rc == 0 && r->kind == VOLUME_WHOLE)
+		rc = put_moving(run, &why);
+	if (rc == 0 && r->kind == VOLUME_WHOLE) {
+		struct whole_copy c = whole_of(run);
+		rc = whole_settle(&c, r->name, run->from->fs, run->source, run->buffer, &why);
+	}
+	return rc < 0 ? gone_is_again(run, rc, &why, err) : 0;
 }
 
 static void run_done(struct run *run, int rc)
@@ -566,7 +659,7 @@ static void run_done(struct run *run, int rc)
 	bool answer = rc == 0 || rc == -ECANCELED || rc == -EALREADY;
 	if (run->source)
 		glfs_h_close(run->source);
-	if (run->to_dir)
+	if (run->to_dir && run->r->kind != VOLUME_WHOLE) /* that one is its volume's own */
 		glfs_h_close(run->to_dir);
 	if (run->from != run->p)
 		whole_close(run->from, answer);
@@ -583,6 +676,8 @@ int copy_run(struct pool_fs *p, const struct copy_request *r, const atomic_bool 
 	int rc = open_wholes(&run, err);
 	if (rc == 0)
 		rc = start(&run, err);
+	if (rc == 0 && r->kind == VOLUME_WHOLE)
+		rc = start_whole(&run, err);
 	if (rc == 0 && S_ISDIR(run.source_st.st_mode))
 		rc = run_tree(&run, err);
 	else if (rc == 0 && S_ISREG(run.source_st.st_mode))

@@ -2,7 +2,6 @@
 #include "worker/gluster_fs.h"
 
 #include "base/mem.h"
-#include "base/rand.h"
 #include "worker/gluster_copy.h"
 #include "worker/gluster_pool.h"
 #include "worker/path.h"
@@ -208,8 +207,7 @@ int pool_fs_resize(struct pool_fs *p, enum volume_kind kind, const char *name, i
 
 /* Renames an entry; where it or its directory is missing there is nothing to do (1). */
 static int move_entry(struct pool_fs *p, enum pool_part part, enum volume_kind kind,
-		      const char *name, const char *from, glfs_object_t *to_dir, const char *to,
-		      struct error *err)
+		      const char *name, const char *from, const char *to, struct error *err)
 {
 	cleanup_object glfs_object_t *dir = NULL;
 	int rc = pool_leaf(p, part, kind, name, false, &dir, err);
@@ -217,20 +215,19 @@ static int move_entry(struct pool_fs *p, enum pool_part part, enum volume_kind k
 		return 1;
 	if (rc < 0)
 		return rc;
-	if (glfs_h_rename(p->fs, dir, from, to_dir ? to_dir : dir, to) == 0)
+	if (glfs_h_rename(p->fs, dir, from, dir, to) == 0)
 		return 0;
 	return errno == ENOENT ? 1 : error_errno(err, errno, "cannot move %s in the pool", from);
 }
 
 int pool_fs_discard(struct pool_fs *p, enum volume_kind kind, const char *name, struct error *err)
 {
-	char unique[UUID_TEXT_MAX];
-	cleanup_free char *to = xasprintf("%s.%s", name, uuid_text(unique));
-	glfs_object_t *trash;
-	int rc = pool_keep_dir(p, p->root, TRASH, true, &p->trash, &trash, err);
+	cleanup_object glfs_object_t *dir = NULL;
+	struct error why = ERROR_INIT;
+	int rc = pool_leaf(p, PART_DATA, kind, name, false, &dir, &why);
 	if (rc == 0)
-		rc = move_entry(p, PART_DATA, kind, name, name, trash, to, err);
-	return rc < 0 ? rc : 0;
+		rc = pool_throw(p, dir, name, name, &why);
+	return rc < 0 && rc != -ENOENT ? error_set(err, -rc, "%s", why.message) : 0;
 }
 
 static int remove_once(struct pool_fs *p, enum volume_kind kind, const char *name,
@@ -302,9 +299,9 @@ int pool_fs_archive(struct pool_fs *p, enum volume_kind kind, const char *name, 
 	if (rc < 0)
 		return rc;
 	cleanup_free char *info_to = xasprintf("%s.json", to);
-	rc = move_entry(p, PART_DATA, kind, name, name, NULL, to, err);
+	rc = move_entry(p, PART_DATA, kind, name, name, to, err);
 	if (rc >= 0)
-		rc = move_entry(p, PART_INFO, kind, name, info, NULL, info_to, err);
+		rc = move_entry(p, PART_INFO, kind, name, info, info_to, err);
 	return rc < 0 ? rc : 0;
 }
 

@@ -2,6 +2,7 @@
 #include "worker/gluster_pool.h"
 
 #include "base/mem.h"
+#include "base/rand.h"
 #include "worker/gluster_fs.h"
 #include "worker/path.h"
 #include "worker/worker.h"
@@ -10,6 +11,7 @@
 #include <stdio.h>
 
 #define GLUSTER_PORT 24007
+#define FENCE_ROUNDS 8
 #define LOG_LEVEL_OF_GLUSTER 5 /* warnings */
 
 /* ---- directories ------------------------------------------------------------------------------ */
@@ -140,6 +142,41 @@ void pool_forget(struct pool_fs *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
+/* Is it the entry that is missing, or the trash? */
+static int throw_once(struct pool_fs *p, glfs_object_t *dir, const char *name, const char *to,
+		      struct error *err)
+{
+	struct stat st;
+	glfs_object_t *trash;
+	int rc = pool_keep_dir(p, p->own, TRASH, true, &p->trash, &trash, err);
+	if (rc < 0)
+		return rc;
+	if (glfs_h_rename(p->fs, dir, name, trash, to) == 0)
+		return 1;
+	int code = errno;
+	if (code == ENOENT || code == ESTALE) {
+		cleanup_object glfs_object_t *o = glfs_h_lookupat(p->fs, dir, name, &st, 0);
+		if (!o && errno == ENOENT)
+			return 0;
+		code = o ? ESTALE : errno;
+	}
+	return error_errno(err, code, "cannot move %s into the trash", name);
+}
+
+int pool_throw(struct pool_fs *p, glfs_object_t *dir, const char *name, const char *label,
+	       struct error *err)
+{
+	char unique[UUID_TEXT_MAX];
+	cleanup_free char *to = xasprintf("%s%s%s", label ? label : "", label ? "." : "",
+					  uuid_text(unique));
+	int rc = throw_once(p, dir, name, to, err);
+	if (rc == -ESTALE) {
+		pool_forget(p);
+		rc = throw_once(p, dir, name, to, err);
+	}
+	return rc;
+}
+
 pthread_mutex_t *pool_name_lock(struct pool_fs *p, enum volume_kind kind, const char *name)
 {
 	char first[3], second[3];
@@ -218,9 +255,19 @@ int info_get(struct pool_fs *p, enum volume_kind kind, const char *name, json_t 
 	return 0;
 }
 
+static int ask_check(struct pool_fs *p, enum volume_kind kind, const char *name, info_check check,
+		     void *userdata, struct error *err)
+{
+	cleanup_json json_t *there = NULL;
+	int rc = check ? info_get(p, kind, name, &there, err) : -ENOENT;
+	if (rc < 0 && rc != -ENOENT)
+		return rc;
+	return check ? check(there, userdata, err) : 0;
+}
+
 /* The second fsync puts the rename itself on disk: what was once said to be ready stays so. */
 static int put_once(struct pool_fs *p, enum volume_kind kind, const char *name, const json_t *info,
-		    struct error *err)
+		    info_check check, void *userdata, struct error *err)
 {
 	cleanup_free char *file = xasprintf("%s.json", name), *temp = temp_name(p, file),
 			  *text = json_text(info);
@@ -236,19 +283,59 @@ static int put_once(struct pool_fs *p, enum volume_kind kind, const char *name, 
 		return rc;
 	if (glfs_fsync(fd, NULL, NULL) < 0)
 		rc = error_errno(err, errno, "cannot write file %s in the pool", temp);
-	else if (glfs_h_rename(p->fs, dir, temp, dir, file) < 0)
+	if (rc == 0 && (rc = ask_check(p, kind, name, check, userdata, err)) < 0)
+		glfs_h_unlink(p->fs, dir, temp);
+	if (rc == 0 && glfs_h_rename(p->fs, dir, temp, dir, file) < 0)
 		rc = error_errno(err, errno, "cannot rename file %s in the pool", temp);
 	int kept = file_keep(fd, rc < 0 ? NULL : err);
 	return rc < 0 ? rc : kept;
 }
 
+int info_replace(struct pool_fs *p, enum volume_kind kind, const char *name, const json_t *info,
+		 info_check check, void *userdata, struct error *err)
+{
+	int rc = put_once(p, kind, name, info, check, userdata, err);
+	if (rc == -ESTALE || rc == -ENOENT) {
+		pool_forget(p);
+		rc = put_once(p, kind, name, info, check, userdata, err);
+	}
+	return rc;
+}
+
 int info_put(struct pool_fs *p, enum volume_kind kind, const char *name, const json_t *info,
 	     struct error *err)
 {
-	int rc = put_once(p, kind, name, info, err);
-	if (rc == -ESTALE || rc == -ENOENT) {
-		pool_forget(p);
-		rc = put_once(p, kind, name, info, err);
+	return info_replace(p, kind, name, info, NULL, NULL, err);
+}
+
+struct fence {
+	struct pool_fs *p;
+	const char *file;
+	int dropped;
+};
+
+static int drop_temp(glfs_object_t *dir, const struct dir_entry *e, void *userdata,
+		     struct error *err)
+{
+	struct fence *f = userdata;
+	if (!str_has_prefix(e->name, f->file) || !str_has_suffix(e->name, ".tmp"))
+		return 0;
+	if (glfs_h_unlink(f->p->fs, dir, e->name) < 0 && errno != ENOENT)
+		return error_errno(err, errno, "cannot remove file %s in the pool", e->name);
+	f->dropped++;
+	return 0;
+}
+
+/* Read anew once something was removed: the reading may have passed others over. */
+int info_fence(struct pool_fs *p, enum volume_kind kind, const char *name, struct error *err)
+{
+	cleanup_free char *file = xasprintf("%s.json", name);
+	cleanup_object glfs_object_t *dir = NULL;
+	int rc = pool_leaf(p, PART_INFO, kind, name, false, &dir, err);
+	for (int i = 0, more = 1; rc == 0 && more && i < FENCE_ROUNDS; i++) {
+		struct fence f = { .p = p, .file = file };
+		rc = dir_each(p->fs, dir, drop_temp, &f, err);
+		more = f.dropped;
 	}
 	return rc;
 }
@@ -321,6 +408,7 @@ int pool_fs_open(const char *volume, const char *const *hosts, const char *log_p
 		pool_free(p);
 		return error_errno(err, code, "cannot look into pool %s", volume);
 	}
+	p->own = p->root;
 	*ret = p;
 	return 0;
 }
@@ -331,6 +419,8 @@ void pool_fs_close(struct pool_fs *p)
 		glfs_h_close(p->trash.dir);
 	if (p->sync.fd)
 		glfs_close(p->sync.fd);
+	if (p->own != p->root)
+		glfs_h_close(p->own);
 	glfs_h_close(p->root);
 	glfs_fini(p->fs);
 	pool_free(p);

@@ -7,6 +7,7 @@
 #include "worker/gluster_dir.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 /*
  * What the parts of gluster_fs share: the handles of a pool's directories and the names in them. A tree
@@ -50,7 +51,10 @@ struct pool_fs {
 	int64_t epoch; /* of the lease under which we work */
 	struct strv hosts; /* ended by NULL */
 	char *log_path;
+	const atomic_bool *stop; /* may be NULL; ends a purge with -ECANCELED */
 	glfs_object_t *root;
+	/* in which the trash is, and what copies need: the root, but of a whole volume the place of its copy */
+	glfs_object_t *own;
 	struct kept trash, info_top;
 	struct tree data[TREES], info[TREES];
 	struct pool_sync sync;
@@ -78,6 +82,16 @@ int pool_sync(struct pool_fs *p, struct error *err);
 /* A kept handle may outlive its directory (someone removed it through a mount): all are looked up anew. */
 void pool_forget(struct pool_fs *p);
 
+/*
+ * What has that name in dir goes into the trash, under a name of its own that begins with label (may be NULL). 1: it did;
+ * 0: there was nothing. A trash that was removed behind our back is made anew.
+ */
+int pool_throw(struct pool_fs *p, glfs_object_t *dir, const char *name, const char *label,
+	       struct error *err);
+/* Deletes an entry of dir with all that is in it. 1: done; 0: it was missing. What lies very deep is left in dir, under other names. */
+int pool_purge_entry(struct pool_fs *p, glfs_object_t *dir, const struct dir_entry *e,
+		     struct error *err);
+
 /* Held while the volume's info is read and written. */
 pthread_mutex_t *pool_name_lock(struct pool_fs *p, enum volume_kind kind, const char *name);
 static inline void cleanup_name_lock_p(pthread_mutex_t **lock)
@@ -96,6 +110,15 @@ int info_get(struct pool_fs *p, enum volume_kind kind, const char *name, json_t 
 /* In one step and on disk: by a file beside it and a rename. */
 int info_put(struct pool_fs *p, enum volume_kind kind, const char *name, const json_t *info,
 	     struct error *err);
+/*
+ * The same where `check` says 0 to the info that is there then (NULL: none). Between its answer and the last step
+ * we may be stopped, for as long as it pleases whoever does that: another worker that has put its own info calls info_fence, and
+ * looks once more. From then on whatever was to replace that info fails, and is asked again.
+ */
+typedef int (*info_check)(const json_t *there, void *userdata, struct error *err);
+int info_replace(struct pool_fs *p, enum volume_kind kind, const char *name, const json_t *info,
+		 info_check check, void *userdata, struct error *err);
+int info_fence(struct pool_fs *p, enum volume_kind kind, const char *name, struct error *err);
 int info_remove(struct pool_fs *p, enum volume_kind kind, const char *name, struct error *err);
 /* A new one; caller owns it. */
 json_t *info_new(const struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size);

@@ -2,7 +2,6 @@
 #include "worker/gluster_tree.h"
 
 #include "base/mem.h"
-#include "base/rand.h"
 #include "worker/gluster_attr.h"
 
 #include <errno.h>
@@ -35,14 +34,8 @@ static bool vanished(int code)
 /* Into the trash, whatever it is. */
 static int throw_away(struct copy_tree *c, glfs_object_t *dir, const char *name, struct error *err)
 {
-	char unique[UUID_TEXT_MAX];
-	glfs_object_t *trash;
-	int rc = pool_keep_dir(c->p, c->p->root, TRASH, true, &c->p->trash, &trash, err);
-	if (rc < 0)
-		return rc;
-	if (glfs_h_rename(c->p->fs, dir, name, trash, uuid_text(unique)) < 0 && errno != ENOENT)
-		return error_errno(err, errno, "cannot move a part of an older copy away");
-	return 0;
+	int rc = pool_throw(c->p, dir, name, NULL, err);
+	return rc < 0 ? rc : 0;
 }
 
 /* To the microsecond: bricks without the ctime feature keep no more. */
@@ -77,7 +70,7 @@ static int open_links(struct copy_tree *c, struct error *err)
 	cleanup_object glfs_object_t *top = NULL;
 	if (c->links)
 		return 0;
-	int rc = dir_make(c->p->fs, c->p->root, COPY_TOP, NULL, &top, err);
+	int rc = dir_make(c->p->fs, c->p->own, COPY_TOP, NULL, &top, err);
 	return rc < 0 ? rc : dir_make(c->p->fs, top, c->links_name, NULL, &c->links, err);
 }
 
@@ -125,19 +118,13 @@ static int link_remember(struct copy_tree *c, glfs_object_t *copy, const char *i
 
 int copy_tree_forget(struct pool_fs *p, const char *links_name, struct error *err)
 {
-	char unique[UUID_TEXT_MAX];
 	cleanup_object glfs_object_t *top = NULL;
-	glfs_object_t *trash;
 	struct error why = ERROR_INIT;
-	int rc = dir_open(p->fs, p->root, COPY_TOP, &top, &why);
+	int rc = dir_open(p->fs, p->own, COPY_TOP, &top, &why);
 	if (rc < 0)
 		return rc == -ENOENT ? 0 : error_set(err, -rc, "%s", why.message);
-	rc = pool_keep_dir(p, p->root, TRASH, true, &p->trash, &trash, err);
-	if (rc < 0)
-		return rc;
-	if (glfs_h_rename(p->fs, top, links_name, trash, uuid_text(unique)) < 0 && errno != ENOENT)
-		return error_errno(err, errno, "cannot move the links of a copy away");
-	return 0;
+	rc = pool_throw(p, top, links_name, NULL, err);
+	return rc < 0 ? rc : 0;
 }
 
 /* ---- entries ------------------------------------------------------------------------------------ */

@@ -22,7 +22,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#define UNTIL_MS 60000
+#define UNTIL_MS 100000
 
 static struct workers *workers;
 static const char *const *hosts;
@@ -160,6 +160,7 @@ int main(int argc, char **argv)
 	char line[512];
 	pthread_t threads[64];
 	int count = 0, ms;
+	const char *deadline = getenv("QM_DEADLINE_MS"); /* of a call */
 
 	if (argc < 6)
 		return 2;
@@ -168,7 +169,8 @@ int main(int argc, char **argv)
 					   .program = argv[1],
 					   .log_dir = argv[2],
 					   .max = atoi(argv[3]),
-					   .idle_ms = atoi(argv[4]) };
+					   .idle_ms = atoi(argv[4]),
+					   .deadline_ms = deadline ? atoi(deadline) : 0 };
 	if (workers_start(&options, &workers, &err) < 0)
 		return 1;
 	while (fgets(line, sizeof(line), stdin)) {

@@ -34,26 +34,50 @@ for v in snap/snap-w subvol/pvc-of-snap subvol/pvc-of-w; do
 	ok "and so is $v"
 done
 
-killed whole w:pvc-w3 s:snap-1 "$tree" print_whole
-# One that is stopped in the middle is passed by, and when it goes on it damages nothing. While a copy is being moved to
-# the root this does not hold (docs/development.md, "A whole volume").
-QM_EPOCH=1 driver <<<"until copy b w:pvc-w4 299892736 s:snap-1" >"$LAB/stale.out" &
-old=$!
-until_true 20 begun whole pvc-w4
-making() { [ -d "$(brick 1 pvc-w4)/.quartermaster-copy/pvc-w4" ]; }
-until_true 10 making
-pids=$(pgrep -f "^[^ ]*qm-gluster --pool b .*$LOGS/.*--epoch 1 ") && kill -STOP $pids
-moving=$(info whole pvc-w4 | grep -o '"moving":true\|"ready":true')
-QM_EPOCH=2 driver <<<"until copy b w:pvc-w4 299892736 s:snap-1" >"$LAB/new.out" &
-new=$!
-until_true 20 grep -q . "$LAB/new.out"
-kill -CONT $pids
-wait $new; wait $old
-is "$(sed 's/: rc \(-*[0-9]*\),.*/ \1/' "$LAB/new.out")" "copy b w:pvc-w4 0" "passed by, it is completed by the next leader's worker" || cat "$LAB/new.out" "$LAB/stale.out" | sed 's/^/# /'
-[ -n "$moving" ] || [ "$(print_whole pvc-w4)" = "$tree" ]
-ok "and is what it should be, when the other has gone on${moving:+ # SKIP the first worker had come to $moving}"
+killed w:pvc-w3 s:snap-1 "$tree" print_whole whole "${tree_traps[@]}" "cut glfs_h_rename [!.p]* 3" "kill glfs_h_rename [!.p]* 3" "kill glfs_h_unlink [!.p]* 1" "kill glfs_h_unlink .quartermaster-copy 1" "kill glfs_h_setattrs - 1"
 
-in_box 1 mkdir "$LAB/pvc-w2/.quartermaster-trash"
+# One that is stopped and passed by damages nothing when it goes on, wherever it was: not what another worker makes, and not what
+# is written to the volume when that one is done.
+alike() { for i in 1 2 3; do (cd "$(brick $i "$1")" && find . -path ./.glusterfs -prune -o -printf '%P %y %m %U %G\n' | sort && find . -path ./.glusterfs -prune -o -type f -size -2M -print0 | sort -z | xargs -0 sha256sum) | sha256sum; done | sort -u | wc -l; }
+rooted() { # all but the root's time, which a directory of ours that is made too late and removed again changes
+	print_whole pvc-w4 | sed "1s/ [0-9]* \$//"
+}
+w4="remove b w:pvc-w4
+until copy b w:pvc-w4 299892736 s:snap-1"
+passed_by() { # WHERE TRAP
+	local stopped before
+	stop_at 1 "$2" <<<"$w4"
+	out=$(QM_EPOCH=2 driver <<<"until copy b w:pvc-w4 299892736 s:snap-1")
+	[[ $out =~ ^copy\ b\ w:pvc-w4:\ rc\ 0, ]] && [ "$(print_whole pvc-w4)" = "$tree" ]
+	ok "stopped $1: another worker completes it" || echo "# $out"
+	in_box 1 bash -c "cd $LAB/pvc-w4 && echo mine >random && echo too >suid && rm many/f1 && mkdir app && touch app/new && rmdir secret"
+	before=$(rooted)
+	goes_on 1; wait $stopped
+	is "$(rooted | diff <(echo "$before") -) $(in_box 1 ls -A "$LAB/pvc-w4" | grep -c quartermaster) $(alike pvc-w4) $(info whole pvc-w4 | grep -c '"epoch":2.*"ready":true')" " 0 1 1" "when it goes on nothing changes" || sed 's/^/# /' "$LAB/epoch-1.out"
+}
+passed_by "before it has written the info" "stop glfs_h_rename *.json.1.tmp 1"
+passed_by "before it makes its place" "stop glfs_h_mkdir .quartermaster-copy 1"
+passed_by "while it clears the root" "stop glfs_h_rename [!.p]* 3"
+passed_by "while it copies" "stop glfs_h_creat_open f7 1"
+passed_by "before it says that it moves" "stop glfs_h_rename *.json.1.tmp 3"
+# The root is empty from here on: the first renames are those of the move.
+clear_w4() { in_box 1 find "$LAB/pvc-w4" -mindepth 1 -delete; }
+clear_w4
+passed_by "after 4 renames" "stop glfs_h_rename [!.p]* 5"
+clear_w4
+passed_by "before it says that it is ready" "stop glfs_h_rename *.json.1.tmp 4"
+# Both are stopped while they move, and the first, which is not asked again, goes on first.
+clear_w4
+touch "$LAB/go"
+stop_at 1 "stop glfs_h_rename [!.p]* 5" < <(echo "${w4/until /}"; while [ -e "$LAB/go" ]; do sleep 0.2; done)
+first=$stopped
+stop_at 2 "stop glfs_h_rename [!.p]* 9" <<<"until copy b w:pvc-w4 299892736 s:snap-1"
+ok "two are stopped while they move"
+goes_on 1; sleep 2; rm "$LAB/go"; wait $first
+goes_on 2; wait $stopped
+is "$(sed 's/: rc \(-*[0-9]*\),.*/ \1/' "$LAB/epoch-2.out") $(alike pvc-w4) $(print_whole pvc-w4 | diff <(echo "$tree") - | head -5)" "copy b w:pvc-w4 0 1 " "and the later one's copy is complete" || sed 's/^/# /' "$LAB/epoch-2.out"
+
+in_box 1 mkdir "$LAB/pvc-w2/.quartermaster-copy"
 out=$(driver <<<"create b w:pvc-w5 5
 resize b w:pvc-w5 3145728
 archive b w:pvc-w5
