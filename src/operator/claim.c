@@ -230,6 +230,15 @@ static int keep_choice(struct work *w, const json_t *pool)
 	return rc;
 }
 
+/* The pool that was chosen is down, and what may be in it already is this claim's: no other is chosen. */
+static int wait_for_pool(struct work *w, const json_t *pool)
+{
+	cleanup_free char *message = pool_silence(pool);
+	int rc = keep_waiting(w, message, POOL_AGAIN_MS);
+
+	return rc < 0 ? rc : 1;
+}
+
 /* The pool of this claim's volume, chosen now or earlier: 0, or 1 where it has to wait. */
 static int claim_pool(struct work *w, json_t **ret)
 {
@@ -244,7 +253,8 @@ static int claim_pool(struct work *w, json_t **ret)
 		if (rc < 0)
 			return rc;
 		if (rc == 0 && pool_takes_volumes(w->op, *ret) && !object_deleting(*ret))
-			return keep_choice(w, *ret);
+			return pool_answers(w->r, *ret) ? keep_choice(w, *ret)
+							: wait_for_pool(w, *ret);
 		json_decref(TAKE_PTR(*ret)); /* it went, and with it what was made: choose again */
 		ledger_drop(w->op->ledger, w->volume);
 	}
@@ -384,7 +394,20 @@ static int make_volume(struct work *w, const json_t *pool)
 	return 0;
 }
 
-/* The other half of what is in the pool, before nobody knows any more that it is missing. */
+/* A claim that has a volume, or goes, is held until its pool is back. 1: so it is now. */
+static int held_by_pool(struct work *w, const json_t *pool)
+{
+	cleanup_free char *message = NULL;
+
+	if (pool_answers(w->r, pool))
+		return 0;
+	message = pool_silence(pool);
+	if (op_waits(w->r, "pool of claim", w->volume, POOL_AGAIN_MS) && object_deleting(w->claim))
+		say(w, true, "ProvisioningFailed", message);
+	return 1;
+}
+
+/* The other half of what is in the pool, before nobody knows any more that it is missing. 1: the key comes again. */
 static int complete_data(struct work *w)
 {
 	const struct worker_volume volume = { VOLUME_DIRECTORY, w->volume };
@@ -402,6 +425,8 @@ static int complete_data(struct work *w)
 				  object_label(pv, QM_LABEL_POOL));
 	if (!pool || !pool_is_ours(w->op, pool))
 		return rc < 0 ? rc : 0; /* with its pool or its volume it is gone */
+	if (held_by_pool(w, pool))
+		return 1;
 	pool_access(pool, &access);
 	rc = w->op->workers->ops->complete(w->op->workers, &access.pool, &volume, pv_bytes(pv),
 					   &w->r->error);
@@ -425,8 +450,8 @@ static int finish_now(struct work *w)
 {
 	int rc = complete_data(w);
 
-	if (rc < 0)
-		return rc;
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
 	if (!object_deleting(w->claim) && !w->op->binder)
 		say_made(w, chosen_pool(w->claim));
 	return op_drop_finalizer(w->r, &KIND_PVC, w->claim, QM_FINALIZER_PROVISION);
@@ -496,9 +521,11 @@ static int undo(struct work *w)
 		return 0;
 	}
 	if (rc == 0 && !pv && pool)
-		rc = remove_data(w, pool);
+		rc = held_by_pool(w, pool) ? 1 : remove_data(w, pool);
 	else if (rc == 0 && pv)
 		rc = complete_data(w);
+	if (rc > 0)
+		return 0;
 	if (rc == 0)
 		rc = op_drop_finalizer(w->r, &KIND_PVC, w->claim, QM_FINALIZER_PROVISION);
 	if (rc == 0 && !pv)

@@ -28,6 +28,7 @@
 struct ledger; /* ledger.h: what is promised of each pool */
 struct memory; /* system.h: when each node was last heard of */
 struct names; /* op.h: of volumes that are made or ended */
+struct patience; /* op.h: who has waited how long */
 
 struct operator
 {
@@ -49,6 +50,7 @@ struct operator
 	struct ledger *ledger; /* set by operator_init */
 	struct memory *memory; /* likewise */
 	struct names *names; /* likewise */
+	struct patience *patience; /* likewise */
 	atomic_int making; /* claims for which a volume is being made */
 	_Atomic int64_t made_ms; /* when the last of them had its volume (mono) */
 	atomic_int finishing; /* that are bound, and for which the rest is done */

@@ -2,6 +2,7 @@
 #include "base/mem.h"
 #include "operator/ledger.h"
 #include "operator/op.h"
+#include "systems/glusterfs/plan.h"
 
 #include <errno.h>
 
@@ -27,6 +28,43 @@ bool pool_serves(const json_t *pool)
 {
 	const char *phase = jstr(pool, "status", "phase");
 	return streq(phase, "Online") || streq(phase, "Degraded") || streq(phase, "Healing");
+}
+
+int pool_quorum(const struct operator* op, const json_t *pool)
+{
+	struct volume_type type = { .bricks = 1 };
+	const char *text = jstr(pool, "spec", "volumeType");
+
+	volume_type_parse(text ? text : op->volume_type, &type, NULL);
+	return type.layout == LAYOUT_DISPERSE ? type.data : type.bricks / 2 + 1;
+}
+
+bool pool_answers(struct reconcile *r, const json_t *pool)
+{
+	struct operator* op = op_of(r);
+	int heard = 0, silent = 0;
+	size_t i;
+	json_t *b;
+
+	if (!pool_serves(pool))
+		return false;
+	json_array_foreach (jget(pool, "spec", "bricks"), i, b) {
+		const char *name = jstr(b, "node");
+		cleanup_json json_t *node =
+			name ? reader_get(r->cache, &KIND_STORAGENODE, op->ns, name) : NULL;
+		bool offline = streq(jstr(node, "status", "phase"), "Offline");
+
+		/* one that is not in the cache (yet) is no reason to doubt the pool's word */
+		silent += offline;
+		heard += !offline;
+	}
+	return !silent || heard >= pool_quorum(op, pool);
+}
+
+char *pool_silence(const json_t *pool)
+{
+	return xasprintf("pool %s does not serve now; see: quartermaster status",
+			 object_name(pool));
 }
 
 int64_t pool_limit(const struct operator* op, const json_t *pool)

@@ -13,7 +13,7 @@
  * is found again and completed, or removed.
  */
 #define COPY_AGAIN_MS 1000 /* a worker says nothing by itself while it copies */
-#define POOL_AGAIN_MS 30000
+#define GONE_AGAIN_MS 30000
 #define DOWN_AGAIN_MS 5000
 
 struct work {
@@ -256,12 +256,11 @@ static int bring_about(struct work *w)
 		return rc;
 	if (!pool || object_deleting(pool)) {
 		rc = error_set(&w->r->error, ENOENT, "pool %s is gone", w->handle.pool);
-		return wait_for_pool(w, rc, POOL_AGAIN_MS);
+		return wait_for_pool(w, rc, GONE_AGAIN_MS);
 	}
-	if (!pool_serves(pool)) {
-		rc = error_set(&w->r->error, EAGAIN,
-			       "pool %s does not serve now; see: quartermaster status",
-			       w->handle.pool);
+	if (!pool_answers(w->r, pool)) {
+		cleanup_free char *why = pool_silence(pool);
+		rc = error_set(&w->r->error, EAGAIN, "%s", why);
 		return wait_for_pool(w, rc, DOWN_AGAIN_MS);
 	}
 	rc = ledger_load(w->op->ledger, w->r, w->epoch);
@@ -316,6 +315,17 @@ static int read_again(struct work *w)
 	return 0;
 }
 
+/* Said once; no worker is asked. */
+static int end_later(struct work *w, const json_t *pool)
+{
+	cleanup_free char *why = pool_silence(pool);
+
+	if (op_waits(w->r, "pool of content", object_name(w->content), GONE_AGAIN_MS))
+		event_record(w->r->kube, &KIND_VOLUMESNAPSHOTCONTENT, w->content, "quartermaster",
+			     true, "SnapshotDeleteError", "%s; trying again", why);
+	return 0;
+}
+
 static int end(struct work *w)
 {
 	cleanup_json json_t *pool = NULL;
@@ -327,6 +337,8 @@ static int end(struct work *w)
 		return rc < 0 ? rc : 0;
 	if (!keeps_data(w->content))
 		rc = op_get_live(w->r, &KIND_STORAGEPOOL, w->op->ns, w->handle.pool, &pool);
+	if (rc == 0 && pool && *w->name && !pool_answers(w->r, pool))
+		return end_later(w, pool);
 	if (rc == 0 && pool && *w->name) {
 		struct pool_access access;
 

@@ -191,6 +191,7 @@ static struct fixture *of_workers(struct workers *w)
 
 static int worker_fault(struct fixture *f, struct error *err)
 {
+	f->worker_calls++;
 	if (f->worker_rc < 0)
 		return error_set(err, -f->worker_rc, "the pool does not answer");
 	return fault(f) < 0 ? lost(f, err) : 0;

@@ -47,6 +47,7 @@ struct fixture {
 	bool under_way; /* since the last round: one said so */
 	int snapshot_lists; /* how often all snapshots of a pool were asked for */
 	int worker_rc; /* what workers answer */
+	int worker_calls; /* how often one was asked */
 	void (*on_remove)(struct fixture *f, const char *name); /* before a worker does */
 	int make_rc; /* what they answer where something is to be made */
 	json_t *agents; /* object: names of nodes whose agent runs */
