@@ -197,9 +197,10 @@ static int record_choice(struct work *w, const json_t *pool)
 	json_t *claim = NULL;
 	int rc =
 		op_patch(w->r, &KIND_PVC, w->claim, NULL,
-			 json_pack("{s:{s:{s:s, s:n}, s:o}}", "metadata", "annotations",
-				   QM_ANNOTATION_POOL, object_name(pool), QM_ANNOTATION_WAITING,
-				   "finalizers", finalizers_with(w->claim, QM_FINALIZER_PROVISION)),
+			 json_pack("{s:{s:{s:s, s:s, s:n}, s:o}}", "metadata", "annotations",
+				   QM_ANNOTATION_POOL, object_name(pool), QM_ANNOTATION_NAMESPACE,
+				   w->op->ns, QM_ANNOTATION_WAITING, "finalizers",
+				   finalizers_with(w->claim, QM_FINALIZER_PROVISION)),
 			 &claim);
 	if (rc < 0)
 		return rc;
@@ -498,7 +499,7 @@ static int remove_data(struct work *w, const json_t *pool)
 }
 
 /*
- * The claim goes, or was bound to another volume, while its own was in the making. Where the
+ * The claim goes, or was bound to another volume, or is another's by now, while its own was in the making. Where the
  * PersistentVolume exists, it carries on: it will be Released, and reclaimed as such. Otherwise
  * nothing knows the data but this claim.
  */
@@ -587,19 +588,35 @@ static int answer_for_nobody(struct work *w)
 	return keep_waiting(w, message, WAIT_AGAIN_MS);
 }
 
-/* Ours by its class, or (the class may be gone since) because we began to work on it. */
+/*
+ * Whether we began to work on it: then nobody else takes away our finalizer, and what is in the pool. A deployment of
+ * the same name in another namespace may have a pool of the same name, so where the class says that the claim is not
+ * ours, or the pool is gone, only the namespace that was written down with the choice tells (versions before
+ * did not write it).
+ */
+static bool is_begun_by_us(const struct work *w)
+{
+	const char *chosen = chosen_pool(w->claim),
+		   *ns = object_annotation(w->claim, QM_ANNOTATION_NAMESPACE);
+
+	if (!chosen || !has_begun(w) || (ns ? !streq(ns, w->op->ns) : w->class != NULL))
+		return false;
+	cleanup_json json_t *pool = reader_get(w->r->cache, &KIND_STORAGEPOOL, w->op->ns, chosen);
+	return pool ? pool_takes_volumes(w->op, pool) : ns && pool_name_is_ours(w->op, chosen);
+}
+
+/* The class may be gone since, or be another's by now. */
+static bool has_foreign_class(const struct work *w)
+{
+	return w->class && !class_is_ours(w->op, w->class);
+}
+
 static bool is_ours(struct work *w)
 {
 	const char *class = jstr(w->claim, "spec", "storageClassName");
-	const char *chosen = chosen_pool(w->claim);
 
 	w->class = class ? reader_get(w->r->cache, &KIND_STORAGECLASS, NULL, class) : NULL;
-	if (w->class)
-		return class_is_ours(w->op, w->class);
-	if (!chosen || !has_begun(w))
-		return false;
-	cleanup_json json_t *pool = reader_get(w->r->cache, &KIND_STORAGEPOOL, w->op->ns, chosen);
-	return pool && pool_takes_volumes(w->op, pool);
+	return (w->class && !has_foreign_class(w)) || is_begun_by_us(w);
 }
 
 /*
@@ -760,8 +777,8 @@ static int work_on(struct work *w)
 		return rc;
 	if (streq(jstr(w->claim, "spec", "volumeName"), w->volume))
 		return finish(w);
-	/* bound to another while its own was in the making: nothing else knows the data */
-	return bound || object_deleting(w->claim) ? undo(w) : provision(w);
+	/* bound to another, or another's by its class, while its own was in the making: nothing else knows the data */
+	return bound || object_deleting(w->claim) || has_foreign_class(w) ? undo(w) : provision(w);
 }
 
 static int claim_reconcile(struct reconcile *r, const char *key)

@@ -79,6 +79,8 @@ bool op_waits(struct reconcile *r, const char *why, const char *name, int most_m
 bool pool_is_ours(const struct operator* op, const json_t *pool);
 /* The pool beside whose bricks its own lie: it is a single volume, of kind whole. NULL: a pool for many. */
 const char *pool_parent(const json_t *pool);
+/* "<deployment>-<n>": of a pool that is gone only its name is left. */
+bool pool_name_is_ours(const struct operator* op, const char *name);
 /* Ours, and one that volumes are made in: a whole volume is the pool of nothing. */
 bool pool_takes_volumes(const struct operator* op, const json_t *pool);
 /* Online, or at least able to serve, by what its nodes last said of it. */

@@ -12,6 +12,14 @@ bool pool_is_ours(const struct operator* op, const json_t *pool)
 	       streq(object_namespace(pool), op->ns);
 }
 
+bool pool_name_is_ours(const struct operator* op, const char *name)
+{
+	size_t len = strlen(op->deployment);
+
+	return strncmp(name, op->deployment, len) == 0 && name[len] == '-' && name[len + 1] &&
+	       strspn(name + len + 1, "0123456789") == strlen(name + len + 1);
+}
+
 const char *pool_parent(const json_t *pool)
 {
 	const char *parent = jstr(pool, "spec", "parent");

@@ -30,15 +30,6 @@ bool content_is_given(const json_t *content)
 	return jstr(content, "spec", "source", "snapshotHandle") != NULL;
 }
 
-/* "<deployment>-<n>": of a pool that is gone only its name is left. */
-static bool is_pool_name(const struct operator* op, const char *name)
-{
-	size_t len = strlen(op->deployment);
-
-	return strncmp(name, op->deployment, len) == 0 && name[len] == '-' && name[len + 1] &&
-	       strspn(name + len + 1, "0123456789") == strlen(name + len + 1);
-}
-
 bool content_is_ours(struct reconcile *r, const json_t *content, struct handle *ret)
 {
 	struct operator* op = op_of(r);
@@ -51,7 +42,7 @@ bool content_is_ours(struct reconcile *r, const json_t *content, struct handle *
 	    !volume_prefix(ret->kind))
 		return false;
 	cleanup_json json_t *pool = reader_get(r->cache, &KIND_STORAGEPOOL, op->ns, ret->pool);
-	return pool ? pool_takes_volumes(op, pool) : is_pool_name(op, ret->pool);
+	return pool ? pool_takes_volumes(op, pool) : pool_name_is_ours(op, ret->pool);
 }
 
 /* Its name in the pool: that which is given, or made of the VolumeSnapshot's uid, which must be fit for it. */
