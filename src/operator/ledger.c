@@ -18,6 +18,7 @@ __extension__ typedef __int128 sum_t;
 struct account {
 	char *pool; /* first: struct keyed */
 	sum_t promised;
+	int64_t limit; /* of the pool, while it is loaded */
 	int count, devices;
 	bool closed;
 };
@@ -133,16 +134,76 @@ struct loading {
 	struct ledger fresh;
 	const struct operator* op;
 	struct reconcile *r;
+	struct choice *choices;
+	size_t count;
 };
+
+/* What a claim says that was chosen for it. */
+struct choice {
+	char *volume, *claim, *pool;
+	int64_t bytes;
+};
+
+/* Anybody may write annotation and finalizer. */
+static bool may_have_chosen(struct loading *x, const json_t *claim)
+{
+	const char *pool = object_annotation(claim, QM_ANNOTATION_POOL),
+		   *ns = object_annotation(claim, QM_ANNOTATION_NAMESPACE),
+		   *class = jstr(claim, "spec", "storageClassName"),
+		   *bound = jstr(claim, "spec", "volumeName");
+	cleanup_free char *own = pv_name(claim);
+
+	if (!pool || !object_has_finalizer(claim, QM_FINALIZER_PROVISION) ||
+	    claim_bytes(claim) <= 0 || (ns && !streq(ns, x->op->ns)) ||
+	    (bound && !streq(bound, own)))
+		return false;
+	/* it may be gone since, or not be in the cache yet */
+	cleanup_json json_t *c =
+		class ? reader_get(x->r->cache, &KIND_STORAGECLASS, NULL, class) : NULL;
+	return !c || class_is_ours(x->op, c);
+}
 
 static int load_claim(json_t *claim, void *userdata)
 {
 	struct loading *x = userdata;
-	const char *pool = object_annotation(claim, QM_ANNOTATION_POOL);
-	cleanup_free char *key = object_key(claim), *name = pv_name(claim);
-	if (pool && object_has_finalizer(claim, QM_FINALIZER_PROVISION))
-		put(&x->fresh, name, pool, claim_bytes(claim), key);
+
+	if (!may_have_chosen(x, claim))
+		return 0;
+	x->choices = xrealloc(x->choices, (x->count + 1) * sizeof(*x->choices));
+	x->choices[x->count++] = (struct choice){
+		.volume = pv_name(claim),
+		.claim = object_key(claim),
+		.pool = xstrdup(object_annotation(claim, QM_ANNOTATION_POOL)),
+		.bytes = claim_bytes(claim),
+	};
 	return 0;
+}
+
+/*
+ * Room that was promised to claims which are no volumes yet. What we promised fitted; what does not fit was
+ * written by somebody else, or the pool is smaller since, and waits for room like any other (keep_choice).
+ */
+static void put_choices(struct loading *x)
+{
+	for (size_t i = 0; i < x->count; i++) {
+		const struct choice *c = &x->choices[i];
+		const struct account *a = keyed_get(&x->fresh.accounts, c->pool);
+
+		if (!keyed_get(&x->fresh.entries, c->volume) && a &&
+		    a->promised + c->bytes <= a->limit)
+			put(&x->fresh, c->volume, c->pool, c->bytes, c->claim);
+	}
+}
+
+static void loading_done(struct loading *x)
+{
+	for (size_t i = 0; i < x->count; i++) {
+		free(x->choices[i].volume);
+		free(x->choices[i].claim);
+		free(x->choices[i].pool);
+	}
+	free(x->choices);
+	forget_all(&x->fresh);
 }
 
 static int load_volume(json_t *pv, void *userdata)
@@ -175,7 +236,7 @@ static int load_content(json_t *content, void *userdata)
 	return 0;
 }
 
-/* Snapshots that have no content; one whose size is not to be read is nothing of ours. */
+/* Its size, and snapshots that have no content; one whose size is not to be read is nothing of ours. */
 static int load_pool(json_t *pool, void *userdata)
 {
 	struct loading *x = userdata;
@@ -184,6 +245,7 @@ static int load_pool(json_t *pool, void *userdata)
 
 	if (!pool_takes_volumes(x->op, pool))
 		return 0;
+	account_of(&x->fresh, object_name(pool))->limit = pool_limit(x->op, pool);
 	json_object_foreach (jget(pool, "metadata", "annotations"), name, value) {
 		const char *text = json_string_value(value);
 		int64_t bytes = 0;
@@ -211,7 +273,7 @@ static int read_contents(struct loading *x)
 	return 0;
 }
 
-/* Claims first: one that becomes a volume in between is seen twice, not never. */
+/* Claims first: one that becomes a volume in between is seen twice, not never. They count last, when it is known what is left. */
 static int read_all(struct loading *x, struct reconcile *r)
 {
 	cleanup_free char *labels = xasprintf(QM_LABEL_DEPLOYMENT "=%s", x->op->deployment);
@@ -225,7 +287,11 @@ static int read_all(struct loading *x, struct reconcile *r)
 	if (rc == 0)
 		rc = kube_list_each(r->kube, &KIND_STORAGEPOOL, x->op->ns, &all, load_pool, x,
 				    &pools_at, &r->error);
-	return rc < 0 ? rc : read_contents(x);
+	if (rc == 0)
+		rc = read_contents(x);
+	if (rc == 0)
+		put_choices(x);
+	return rc;
 }
 
 /* Puts what was read in the place of what is there, unless something went away meanwhile. */
@@ -281,7 +347,7 @@ int ledger_load(struct ledger *l, struct reconcile *r, int64_t epoch)
 		/* volumes come and go: read again soon */
 		if (rc == 0 && !install(l, &x.fresh, drops, epoch))
 			rc = -EBUSY;
-		forget_all(&x.fresh);
+		loading_done(&x);
 		end_load(l);
 	}
 	if (rc != -EBUSY && rc != -EIDRM)
