@@ -368,9 +368,14 @@ static int work_on(struct work *w)
 {
 	if (!content_is_ours(w->r, w->content, &w->handle) || !op_leads(w->r, &w->epoch))
 		return 0;
+	int rc = content_end_left(w->r, &w->content);
+	if (rc < 0)
+		return rc;
 	bool named = name_snapshot(w);
 	if (object_deleting(w->content))
 		return end(w);
+	if (rc > 0)
+		return 0; /* nobody wants it any more: nothing is taken for it */
 	if (!named) {
 		event_record(
 			w->r->kube, &KIND_VOLUMESNAPSHOTCONTENT, w->content, "quartermaster", true,
@@ -396,17 +401,29 @@ static int content_reconcile(struct reconcile *r, const char *name)
 	return rc;
 }
 
-/* Those that are ready and stay have nothing to wait for. */
+/* Those that are ready and stay have nothing to wait for, while their VolumeSnapshot is there. */
 static void content_keys(const json_t *content, struct reconcile *r, struct strv *keys)
 {
 	if (streq(jstr(content, "spec", "driver"), QM_DRIVER) &&
 	    (!jbool(content, "status", "readyToUse") || object_deleting(content) ||
-	     object_annotation(content, SNAPSHOT_BEING_CREATED)))
+	     object_annotation(content, SNAPSHOT_BEING_CREATED) || content_seems_left(r, content)))
 		strv_add(keys, object_name(content));
+}
+
+/* It may have gone without letting its content go. */
+static void snapshot_keys(const json_t *snapshot, struct reconcile *r, struct strv *keys)
+{
+	cleanup_free char *name = snapshot_content_name(snapshot);
+	cleanup_json json_t *content =
+		reader_get(r->cache, &KIND_VOLUMESNAPSHOTCONTENT, NULL, name);
+
+	if (content)
+		content_keys(content, r, keys);
 }
 
 static const struct controller_watch watches[] = {
 	{ .kind = &KIND_VOLUMESNAPSHOTCONTENT, .keys = content_keys },
+	{ .kind = &KIND_VOLUMESNAPSHOT, .keys = snapshot_keys },
 	{ 0 },
 };
 
