@@ -599,7 +599,7 @@ static bool is_begun_by_us(const struct work *w)
 	const char *chosen = chosen_pool(w->claim),
 		   *ns = object_annotation(w->claim, QM_ANNOTATION_NAMESPACE);
 
-	if (!chosen || !has_begun(w) || (ns ? !streq(ns, w->op->ns) : w->class != NULL))
+	if (!chosen || !has_begun(w) || !ns_is_ours(w->op, ns) || (!ns && w->class))
 		return false;
 	cleanup_json json_t *pool = reader_get(w->r->cache, &KIND_STORAGEPOOL, w->op->ns, chosen);
 	return pool ? pool_takes_volumes(w->op, pool) : ns && pool_name_is_ours(w->op, chosen);

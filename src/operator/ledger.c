@@ -154,7 +154,7 @@ static bool may_have_chosen(struct loading *x, const json_t *claim)
 	cleanup_free char *own = pv_name(claim);
 
 	if (!pool || !object_has_finalizer(claim, QM_FINALIZER_PROVISION) ||
-	    claim_bytes(claim) <= 0 || (ns && !streq(ns, x->op->ns)) ||
+	    claim_bytes(claim) <= 0 || !ns_is_ours(x->op, ns) ||
 	    (bound && !streq(bound, own)))
 		return false;
 	/* it may be gone since, or not be in the cache yet */

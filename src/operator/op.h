@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/mem.h"
 #include "base/str.h"
 #include "csi/handle.h"
 #include "operator/operator.h"
@@ -125,6 +126,15 @@ void pool_offers(struct reconcile *r, const char *only, struct pool_offers *ret)
 void pool_offers_done(struct pool_offers *o);
 /* What is left for volumes in all of these pools, and the biggest one that fits. */
 void pool_room(struct reconcile *r, const char *only, int64_t *ret_left, int64_t *ret_biggest);
+
+/*
+ * Two deployments may have the same name, and pools of the same names, in two namespaces. Whether what carries this as
+ * its namespace can be ours: versions before wrote none (NULL), and that is ours as it was to them.
+ */
+static inline bool ns_is_ours(const struct operator* op, const char *ns)
+{
+	return !ns || streq(ns, op->ns);
+}
 
 /* ---- volumes (pv.c) --------------------------------------------------------------------------- */
 bool pv_is_ours(const struct operator* op, const json_t *pv);

@@ -77,7 +77,9 @@ bool operator_mark(const struct kind *kind, const json_t *object);
 #define QM_LABEL_CLUSTER QM_PREFIX "cluster"
 #define QM_LABEL_POOL QM_PREFIX "pool"
 #define QM_ANNOTATION_POOL QM_PREFIX "pool" /* claim: the pool chosen for it */
-#define QM_ANNOTATION_NAMESPACE QM_PREFIX "namespace" /* claim: that of the deployment that chose it */
+/* Of the deployment whose it is: what belongs to no namespace, or to another one than we, says it. */
+#define QM_LABEL_NAMESPACE QM_PREFIX "namespace" /* volume */
+#define QM_ANNOTATION_NAMESPACE QM_PREFIX "namespace" /* claim with a pool, VolumeSnapshotContent */
 #define QM_CLIENT_COUNTS "quartermaster-clients" /* ConfigMap: see pods/csi.h */
 #define QM_LABEL_CLIENT_ID QM_PREFIX "client-id" /* volume, client: of the image below */
 #define QM_ANNOTATION_CLIENT_IMAGE QM_PREFIX "client-image" /* volume: its class' clientImage */

@@ -298,10 +298,11 @@ static json_t *new_content(struct snapshot_work *w, const json_t *class, const j
 		"{s:s, s:s, s:s, s:s, s:s, s:s}", "apiVersion", "snapshot.storage.k8s.io/v1",
 		"kind", "VolumeSnapshot", "namespace", w->ns, "name", object_name(w->snapshot),
 		"uid", object_uid(w->snapshot), "resourceVersion", object_version(w->snapshot));
-	return json_pack("{s:s, s:s, s:{s:s, s:[s]}, s:{s:o, s:{s:s}, s:s, s:s, s:s, s:s}}",
+	return json_pack("{s:s, s:s, s:{s:s, s:[s], s:{s:s}}, s:{s:o, s:{s:s}, s:s, s:s, s:s, s:s}}",
 			 "apiVersion", "snapshot.storage.k8s.io/v1", "kind",
 			 "VolumeSnapshotContent", "metadata", "name", name, "finalizers",
-			 SNAPSHOT_CONTENT_HELD, "spec", "volumeSnapshotRef", ref, "source",
+			 SNAPSHOT_CONTENT_HELD, "annotations", QM_ANNOTATION_NAMESPACE, w->op->ns,
+			 "spec", "volumeSnapshotRef", ref, "source",
 			 "volumeHandle", jstr(pv, "spec", "csi", "volumeHandle"), "driver",
 			 QM_DRIVER, "volumeSnapshotClassName", object_name(class), "deletionPolicy",
 			 jstr(class, "deletionPolicy"), "sourceVolumeMode",

@@ -30,6 +30,20 @@ bool content_is_given(const json_t *content)
 	return jstr(content, "spec", "source", "snapshotHandle") != NULL;
 }
 
+/*
+ * Whether it is of a deployment with our name in another namespace. One that a common controller made says so only
+ * when it has been held; until then, and if it was never, its volume does.
+ */
+static bool of_namesake(struct reconcile *r, const json_t *content, const struct handle *source)
+{
+	const char *ns = object_annotation(content, QM_ANNOTATION_NAMESPACE);
+
+	if (ns || content_is_given(content))
+		return !ns_is_ours(op_of(r), ns);
+	cleanup_json json_t *pv = reader_get(r->cache, &KIND_PV, NULL, source->name);
+	return pv && !ns_is_ours(op_of(r), object_label(pv, QM_LABEL_NAMESPACE));
+}
+
 bool content_is_ours(struct reconcile *r, const json_t *content, struct handle *ret)
 {
 	struct operator* op = op_of(r);
@@ -39,7 +53,7 @@ bool content_is_ours(struct reconcile *r, const json_t *content, struct handle *
 
 	if (!streq(jstr(content, "spec", "driver"), QM_DRIVER) || !text ||
 	    handle_parse(text, ret, NULL) < 0 || (ret->kind == VOLUME_SNAPSHOT) != given ||
-	    !volume_prefix(ret->kind))
+	    !volume_prefix(ret->kind) || of_namesake(r, content, ret))
 		return false;
 	cleanup_json json_t *pool = reader_get(r->cache, &KIND_STORAGEPOOL, op->ns, ret->pool);
 	return pool ? pool_takes_volumes(op, pool) : pool_name_is_ours(op, ret->pool);
@@ -136,17 +150,17 @@ static int tell(struct work *w, const json_t *said, bool ready)
 /* Held before anything is made; and marked as in the making, as others expect it. */
 static int hold(struct work *w, bool creating)
 {
-	json_t *content = NULL;
+	json_t *content = NULL, *p;
 	bool marked = object_annotation(w->content, SNAPSHOT_BEING_CREATED) != NULL;
 
 	if (object_has_finalizer(w->content, SNAPSHOT_CONTENT_HELD) && marked == creating)
 		return 0;
-	int rc = op_patch(w->r, &KIND_VOLUMESNAPSHOTCONTENT, w->content, NULL,
-			  json_pack("{s:{s:o, s:{s:o}}}", "metadata", "finalizers",
-				    finalizers_with(w->content, SNAPSHOT_CONTENT_HELD),
-				    "annotations", SNAPSHOT_BEING_CREATED,
-				    creating ? json_string("yes") : json_null()),
-			  &content);
+	p = json_pack("{s:{s:o, s:{s:o}}}", "metadata", "finalizers",
+		      finalizers_with(w->content, SNAPSHOT_CONTENT_HELD), "annotations",
+		      SNAPSHOT_BEING_CREATED, creating ? json_string("yes") : json_null());
+	if (creating) /* of a snapshot that was there nobody knows which namesake's pool has it */
+		jset(p, json_string(w->op->ns), "metadata", "annotations", QM_ANNOTATION_NAMESPACE);
+	int rc = op_patch(w->r, &KIND_VOLUMESNAPSHOTCONTENT, w->content, NULL, p, &content);
 	if (rc < 0)
 		return rc;
 	json_decref(w->content);

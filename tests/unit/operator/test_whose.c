@@ -119,6 +119,116 @@ static void claim_of_our_namesake(void **state)
 	}
 }
 
+/* The volume of a deployment of our name: neither counted, nor ended, nor grown, nor copied. */
+static void volume_of_our_namesake(void **state)
+{
+	for (int ours = 0; ours < 3; ours++) {
+		struct fixture *f = fixture_online();
+		const char *ns[] = { "elsewhere", NULL, "default" }; /* NULL: made by a version before */
+
+		add_claim(f, "c1", "gold", "1Gi");
+		settle(f);
+		cleanup_json json_t *pv = get_pv_of(f, "c1");
+		assert_string_equal(object_label(pv, QM_LABEL_NAMESPACE), "default");
+		patch(f, &KIND_PV, object_name(pv),
+		      json_pack("{s:{s:{s:s?}}}", "metadata", "labels", QM_LABEL_NAMESPACE,
+				ns[ours]));
+		fixture_restart(f);
+		patch(f, &KIND_PVC, "c1",
+		      json_pack("{s:{s:{s:{s:s}}}}", "spec", "resources", "requests", "storage",
+				"2Gi"));
+		settle(f);
+		cleanup_json json_t *now = get_pv_of(f, "c1");
+		assert_string_equal(jstr(now, "spec", "capacity", "storage"), ours ? "2Gi" : "1Gi");
+		add_claim(f, "c2", "gold", "1Gi"); /* which has the ledger loaded */
+		settle(f);
+		assert_int_equal(ledger_promised(f->op.ledger, NULL), ours ? 3 * GIB : GIB);
+		discard(f, &KIND_PVC, "c1");
+		settle(f);
+		cleanup_json json_t *rest = get(f, &KIND_PV, object_name(pv));
+		assert_true(ours ? !rest : object_has_finalizer(rest, QM_FINALIZER_VOLUME));
+		assert_int_equal(has_volume(f, "gold-1", object_name(pv)), !ours);
+		fixture_free(f);
+	}
+}
+
+static json_t *only_content(struct fixture *f)
+{
+	cleanup_json json_t *all = NULL;
+
+	kube_list(f->api, &KIND_VOLUMESNAPSHOTCONTENT, NULL, NULL, &all, NULL, NULL);
+	assert_int_equal(json_array_size(all), 1);
+	return json_incref(json_array_get(all, 0));
+}
+
+static void add_snapshot(struct fixture *f, const char *policy)
+{
+	struct error err = ERROR_INIT;
+	cleanup_json json_t *class = json_pack("{s:s, s:s, s:{s:s}, s:s, s:s}", "apiVersion",
+					       "snapshot.storage.k8s.io/v1", "kind",
+					       "VolumeSnapshotClass", "metadata", "name", "snap",
+					       "driver", QM_DRIVER, "deletionPolicy", policy),
+			    *snapshot = json_pack(
+				    "{s:s, s:s, s:{s:s, s:s}, s:{s:{s:s}, s:s}}", "apiVersion",
+				    "snapshot.storage.k8s.io/v1", "kind", "VolumeSnapshot",
+				    "metadata", "name", "s", "namespace", "default", "spec",
+				    "source", "persistentVolumeClaimName", "c1",
+				    "volumeSnapshotClassName", "snap");
+
+	if (kube_create(f->api, &KIND_VOLUMESNAPSHOTCLASS, class, NULL, &err) < 0 ||
+	    kube_create(f->api, &KIND_VOLUMESNAPSHOT, snapshot, NULL, &err) < 0)
+		fail_msg("%s", err.message);
+}
+
+/* Likewise a snapshot's content, which says it itself or by its volume. */
+static void content_of_our_namesake(void **state)
+{
+	for (int way = 0; way < 4; way++) {
+		bool ours = way >= 2;
+		const char *of_content[] = { "elsewhere", NULL, "default", NULL },
+			   *of_volume[] = { "default", "elsewhere", "elsewhere", NULL };
+		struct fixture *f = fixture_online();
+
+		add_claim(f, "c1", "gold", "1Gi");
+		settle(f);
+		add_snapshot(f, "Delete");
+		settle(f);
+		cleanup_json json_t *pv = get_pv_of(f, "c1"), *content = only_content(f);
+		assert_string_equal(object_annotation(content, QM_ANNOTATION_NAMESPACE), "default");
+		assert_int_equal(json_object_size(jget(f->snapshots, "gold-1")), 1);
+		patch(f, &KIND_VOLUMESNAPSHOTCONTENT, object_name(content),
+		      json_pack("{s:{s:{s:s?}}}", "metadata", "annotations",
+				QM_ANNOTATION_NAMESPACE, of_content[way]));
+		patch(f, &KIND_PV, object_name(pv),
+		      json_pack("{s:{s:{s:s?}}}", "metadata", "labels", QM_LABEL_NAMESPACE,
+				of_volume[way]));
+		discard(f, &KIND_VOLUMESNAPSHOT, "s");
+		settle(f);
+		assert_int_equal(count(f, &KIND_VOLUMESNAPSHOTCONTENT), !ours);
+		assert_int_equal(json_object_size(jget(f->snapshots, "gold-1")), !ours);
+		fixture_free(f);
+	}
+}
+
+/* A content that another's common controller made says whose it is from the moment at which it is held. */
+static void content_of_a_common_controller(void **state)
+{
+	struct fixture *f = fixture_online();
+
+	add_claim(f, "c1", "gold", "1Gi");
+	settle(f);
+	add_snapshot(f, "Delete");
+	SNAPSHOT_CONTROLLER.reconcile(&f->r, "default/s");
+	cleanup_json json_t *made = only_content(f);
+	patch(f, &KIND_VOLUMESNAPSHOTCONTENT, object_name(made),
+	      json_pack("{s:{s:n}}", "metadata", "annotations"));
+	settle(f);
+	cleanup_json json_t *content = only_content(f);
+	assert_true(jbool(content, "status", "readyToUse"));
+	assert_string_equal(object_annotation(content, QM_ANNOTATION_NAMESPACE), "default");
+	fixture_free(f);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -126,6 +236,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(class_is_made_again_after_the_volume),
 		cmocka_unit_test(class_and_pool_are_gone),
 		cmocka_unit_test(claim_of_our_namesake),
+		cmocka_unit_test(volume_of_our_namesake),
+		cmocka_unit_test(content_of_our_namesake),
+		cmocka_unit_test(content_of_a_common_controller),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
