@@ -40,7 +40,8 @@ struct ledger {
 	struct keyed waiting; /* of struct wish */
 	int64_t epoch; /* in which it was loaded, -1: never */
 	bool loading; /* somebody reads the API for it now */
-	uint64_t drops; /* counts what went away, so that a list taken before is not believed */
+	/* What went away or changed while it is loading: of that a list taken before is not believed. */
+	struct strv changed, claims_gone;
 };
 
 struct wish {
@@ -61,6 +62,12 @@ static struct account *account_of(struct ledger *l, const char *pool)
 	return a;
 }
 
+static void note(struct ledger *l, struct strv *list, const char *name)
+{
+	if (l->loading)
+		strv_add(list, name);
+}
+
 static struct entry *entry_new(const char *volume, const char *claim)
 {
 	size_t len = strlen(volume) + 1, more = claim ? strlen(claim) + 1 : 0;
@@ -77,7 +84,7 @@ static void drop_at(struct ledger *l, size_t at)
 	e->account->promised -= e->bytes;
 	e->account->count--;
 	e->account->devices -= e->device;
-	l->drops++;
+	note(l, &l->changed, e->volume);
 	free(e);
 }
 
@@ -294,25 +301,60 @@ static int read_all(struct loading *x, struct reconcile *r)
 	return rc;
 }
 
-/* Puts what was read in the place of what is there, unless something went away meanwhile. */
-static bool install(struct ledger *l, struct ledger *fresh, uint64_t drops, int64_t epoch)
+static void drop(struct ledger *l, const char *volume)
+{
+	bool found;
+	size_t at = keyed_find(&l->entries, volume, &found);
+
+	if (found)
+		drop_at(l, at);
+}
+
+static void drop_claim(struct ledger *l, const char *claim)
+{
+	for (size_t i = l->entries.count; i-- > 0;) {
+		const struct entry *e = l->entries.items[i];
+		if (!e->made && streq(e->claim, claim))
+			drop_at(l, i);
+	}
+}
+
+/*
+ * What changed while it was read is what is known here, and gone where nothing is. On a large cluster something always
+ * goes, also of other drivers: to read anew for that might never end.
+ */
+static void bring_up_to_date(struct ledger *l, struct ledger *fresh)
+{
+	for (size_t i = 0; i < l->claims_gone.count; i++)
+		drop_claim(fresh, l->claims_gone.items[i]);
+	for (size_t i = 0; i < l->changed.count; i++) {
+		const struct entry *e = keyed_get(&l->entries, l->changed.items[i]);
+
+		drop(fresh, l->changed.items[i]);
+		if (!e)
+			continue;
+		put(fresh, e->volume, e->account->pool, e->bytes, e->claim)->made = e->made;
+		if (e->device)
+			put_device(fresh, e->volume);
+	}
+}
+
+/* Puts what was read in the place of what is there. */
+static void install(struct ledger *l, struct ledger *fresh, int64_t epoch)
 {
 	pthread_mutex_lock(&l->lock);
-	bool installs = l->drops == drops;
-	if (installs) {
-		struct keyed entries = l->entries, accounts = l->accounts;
-		l->entries = fresh->entries;
-		l->accounts = fresh->accounts;
-		fresh->entries = entries;
-		fresh->accounts = accounts;
-		l->epoch = epoch;
-	}
+	bring_up_to_date(l, fresh);
+	struct keyed entries = l->entries, accounts = l->accounts;
+	l->entries = fresh->entries;
+	l->accounts = fresh->accounts;
+	fresh->entries = entries;
+	fresh->accounts = accounts;
+	l->epoch = epoch;
 	pthread_mutex_unlock(&l->lock);
-	return installs;
 }
 
 /* Whether this caller is to read: 0: nobody has to, in this epoch that was done; -EBUSY: another one does. */
-static int begin_load(struct ledger *l, int64_t epoch, uint64_t *ret_drops)
+static int begin_load(struct ledger *l, int64_t epoch)
 {
 	int rc = 1;
 	pthread_mutex_lock(&l->lock);
@@ -322,7 +364,6 @@ static int begin_load(struct ledger *l, int64_t epoch, uint64_t *ret_drops)
 		rc = -EBUSY;
 	else
 		l->loading = true;
-	*ret_drops = l->drops;
 	pthread_mutex_unlock(&l->lock);
 	return rc;
 }
@@ -331,22 +372,22 @@ static void end_load(struct ledger *l)
 {
 	pthread_mutex_lock(&l->lock);
 	l->loading = false;
+	strv_done(&l->changed);
+	strv_done(&l->claims_gone);
 	pthread_mutex_unlock(&l->lock);
 }
 
 int ledger_load(struct ledger *l, struct reconcile *r, int64_t epoch)
 {
 	struct loading x = { .op = op_of(r), .r = r };
-	uint64_t drops;
-	int rc = begin_load(l, epoch, &drops);
+	int rc = begin_load(l, epoch);
 
 	if (rc == 0)
 		return 0;
 	if (rc > 0) {
 		rc = read_all(&x, r);
-		/* volumes come and go: read again soon */
-		if (rc == 0 && !install(l, &x.fresh, drops, epoch))
-			rc = -EBUSY;
+		if (rc == 0)
+			install(l, &x.fresh, epoch);
 		loading_done(&x);
 		end_load(l);
 	}
@@ -406,24 +447,17 @@ void ledger_set(struct ledger *l, const char *volume, const char *pool, int64_t 
 
 void ledger_drop(struct ledger *l, const char *volume)
 {
-	bool found;
 	pthread_mutex_lock(&l->lock);
-	size_t at = keyed_find(&l->entries, volume, &found);
-	if (found)
-		drop_at(l, at);
-	else
-		l->drops++;
+	note(l, &l->changed, volume);
+	drop(l, volume);
 	pthread_mutex_unlock(&l->lock);
 }
 
 void ledger_drop_claim(struct ledger *l, const char *claim)
 {
 	pthread_mutex_lock(&l->lock);
-	for (size_t i = l->entries.count; i-- > 0;) {
-		const struct entry *e = l->entries.items[i];
-		if (!e->made && streq(e->claim, claim))
-			drop_at(l, i);
-	}
+	note(l, &l->claims_gone, claim);
+	drop_claim(l, claim);
 	pthread_mutex_unlock(&l->lock);
 }
 
@@ -559,6 +593,7 @@ int ledger_grow(struct ledger *l, const char *volume, int64_t bytes, int64_t lim
 		} else {
 			e->account->promised += bytes - e->bytes;
 			e->bytes = bytes;
+			note(l, &l->changed, volume);
 		}
 	}
 	pthread_mutex_unlock(&l->lock);

@@ -18,7 +18,7 @@ void ledger_free(struct ledger *l);
 
 /*
  * Reads what is promised from the API, unless that was done in this epoch. Before anything else.
- * 1: not ready yet (another thread reads, or volumes went meanwhile); the key comes again soon.
+ * 1: not ready yet (another thread reads); the key comes again soon.
  */
 int ledger_load(struct ledger *l, struct reconcile *r, int64_t epoch);
 /* Whether that has been done, in any epoch; what is set before is not kept. */

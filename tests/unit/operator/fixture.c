@@ -68,7 +68,10 @@ static int f_list(struct kube *k, const struct kind *kind, const char *ns,
 		  struct error *err)
 {
 	F(k)->node_lists += kind == &KIND_STORAGENODE;
-	return kube_list(F(k)->api, kind, ns, sel, ret, ret_version, err);
+	int rc = kube_list(F(k)->api, kind, ns, sel, ret, ret_version, err);
+	if (F(k)->on_list)
+		F(k)->on_list(F(k), kind);
+	return rc;
 }
 
 static int f_create(struct kube *k, const struct kind *kind, const json_t *object, json_t **ret,

@@ -33,6 +33,8 @@ struct fixture {
 	bool failed;
 	bool dies, dead; /* after the failed write nothing more is written, until it starts again */
 	int64_t write_ms; /* what a write takes */
+	/* after a list was taken, before anybody has it */
+	void (*on_list)(struct fixture *f, const struct kind *kind);
 	int node_lists; /* of all StorageNodes, from the API itself */
 	json_t *stale_nodes; /* array: what the cache has of them; NULL: what the API has */
 	json_t *stale; /* what the cache has of the content of that name; NULL: what the API has */
