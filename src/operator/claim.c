@@ -490,12 +490,29 @@ static int remove_data(struct work *w, const json_t *pool)
 	for (size_t i = 0; i < ARRAY_SIZE(all) && rc == 0; i++) {
 		const struct worker_volume volume = { all[i], w->volume };
 
-		if ((all[i] == VOLUME_BLOCK) ==
-		    streq(jstr(w->claim, "spec", "volumeMode"), "Block"))
+		if (!w->claim ||
+		    (all[i] == VOLUME_BLOCK) ==
+			    streq(jstr(w->claim, "spec", "volumeMode"), "Block"))
 			rc = w->op->workers->ops->remove(w->op->workers, &access.pool, &volume,
 							 &w->r->error);
 	}
 	return rc;
+}
+
+/* What is in that pool (NULL: in none) and has no PersistentVolume. 1: the key comes again. */
+static int remove_unbound(struct work *w, const char *chosen)
+{
+	cleanup_json json_t *pool = NULL;
+	int rc = chosen ? op_get_live(w->r, &KIND_STORAGEPOOL, w->op->ns, chosen, &pool) : 0;
+
+	if (rc < 0)
+		return rc;
+	rc = whole_end(w->r, NULL, w->volume);
+	if (rc > 0)
+		w->r->again_ms = WHOLE_AGAIN_MS;
+	if (rc != 0 || !pool)
+		return rc;
+	return held_by_pool(w, pool) ? 1 : remove_data(w, pool);
 }
 
 /*
@@ -505,26 +522,11 @@ static int remove_data(struct work *w, const json_t *pool)
  */
 static int undo(struct work *w)
 {
-	cleanup_json json_t *pv = NULL, *pool = NULL;
-	const char *chosen = chosen_pool(w->claim);
+	cleanup_json json_t *pv = NULL;
 	int rc = op_get_live(w->r, &KIND_PV, NULL, w->volume, &pv);
 	if (rc < 0)
 		return rc;
-	if (!pv && chosen) {
-		rc = op_get_live(w->r, &KIND_STORAGEPOOL, w->op->ns, chosen, &pool);
-		if (rc < 0)
-			return rc;
-	}
-	if (!pv)
-		rc = whole_end(w->r, NULL, w->volume);
-	if (rc > 0) {
-		w->r->again_ms = WHOLE_AGAIN_MS;
-		return 0;
-	}
-	if (rc == 0 && !pv && pool)
-		rc = held_by_pool(w, pool) ? 1 : remove_data(w, pool);
-	else if (rc == 0 && pv)
-		rc = complete_data(w);
+	rc = pv ? complete_data(w) : remove_unbound(w, chosen_pool(w->claim));
 	if (rc > 0)
 		return 0;
 	if (rc == 0)
@@ -532,6 +534,56 @@ static int undo(struct work *w)
 	if (rc == 0 && !pv)
 		ledger_drop(w->op->ledger, w->volume);
 	return rc;
+}
+
+/*
+ * The claim is gone, though its volume was in the making: somebody took our finalizer away. Only the ledger knows
+ * by now what may be in the pool. 1: the key comes again.
+ */
+static int end_unmade(struct work *w, const char *ns, const char *name, const char *pool)
+{
+	cleanup_json json_t *claim = NULL, *pv = NULL;
+	int rc = op_get_live(w->r, &KIND_PVC, ns, name, &claim);
+
+	if (rc < 0)
+		return rc;
+	cleanup_free char *own = claim ? pv_name(claim) : NULL;
+	if (streq(own, w->volume)) { /* a cache may be behind */
+		w->r->again_ms = OTHERS_AGAIN_MS;
+		return 1;
+	}
+	rc = op_get_live(w->r, &KIND_PV, NULL, w->volume, &pv);
+	if (rc < 0)
+		return rc;
+	if (pv) {
+		ledger_made(w->op->ledger, w->volume); /* the volume loop's */
+		return 0;
+	}
+	rc = remove_unbound(w, pool);
+	if (rc == 0)
+		ledger_drop(w->op->ledger, w->volume);
+	return rc;
+}
+
+static int claim_gone(struct work *w, const char *ns, const char *name)
+{
+	char *pool = NULL;
+	int64_t epoch;
+
+	ledger_waited(w->op->ledger, w->key);
+	if (!op_leads(w->r, &epoch)) {
+		w->r->again_ms = 0; /* whoever leads next reads what is promised anew */
+		ledger_drop_claim(w->op->ledger, w->key);
+		return 0;
+	}
+	/* it may be read this very moment, with the claim still in it */
+	int rc = ledger_load(w->op->ledger, w->r, epoch);
+	while (rc == 0 && ledger_unmade(w->op->ledger, w->key, &w->volume, &pool)) {
+		rc = end_unmade(w, ns, name, pool);
+		free(TAKE_PTR(pool));
+		free(TAKE_PTR(w->volume));
+	}
+	return rc < 0 ? rc : 0;
 }
 
 /* ---- the loop ---------------------------------------------------------------------------------- */
@@ -788,11 +840,8 @@ static int claim_reconcile(struct reconcile *r, const char *key)
 	struct work w = { .r = r, .op = op_of(r), .key = key };
 
 	w.claim = reader_get(r->cache, &KIND_PVC, ns, name);
-	if (!w.claim) {
-		ledger_waited(w.op->ledger, key);
-		ledger_drop_claim(w.op->ledger, key);
-		return 0;
-	}
+	if (!w.claim)
+		return claim_gone(&w, ns, name);
 	w.volume = pv_name(w.claim);
 	int rc = source_release(r, w.claim);
 	if (rc == 0)

@@ -461,6 +461,23 @@ void ledger_drop_claim(struct ledger *l, const char *claim)
 	pthread_mutex_unlock(&l->lock);
 }
 
+bool ledger_unmade(struct ledger *l, const char *claim, char **ret_volume, char **ret_pool)
+{
+	const struct entry *e = NULL;
+	pthread_mutex_lock(&l->lock);
+	for (size_t i = 0; i < l->entries.count && !e; i++) {
+		const struct entry *this = l->entries.items[i];
+		if (!this->made && streq(this->claim, claim))
+			e = this;
+	}
+	if (e) {
+		*ret_volume = xstrdup(e->volume);
+		*ret_pool = xstrdup(e->account->pool);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return e != NULL;
+}
+
 void ledger_made(struct ledger *l, const char *volume)
 {
 	pthread_mutex_lock(&l->lock);

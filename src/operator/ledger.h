@@ -30,6 +30,8 @@ void ledger_set(struct ledger *l, const char *volume, const char *pool, int64_t 
 void ledger_drop(struct ledger *l, const char *volume);
 /* The claim is gone: drops what was reserved for it and did not become a volume. */
 void ledger_drop_claim(struct ledger *l, const char *claim);
+/* One that was reserved for it and did not become a volume, and its pool; false: there is none. Caller frees. */
+bool ledger_unmade(struct ledger *l, const char *claim, char **ret_volume, char **ret_pool);
 /* It has become a volume: dropped with that only. */
 void ledger_made(struct ledger *l, const char *volume);
 

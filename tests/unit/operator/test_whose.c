@@ -84,6 +84,85 @@ static void class_is_made_again_after_the_volume(void **state)
 	fixture_free(f);
 }
 
+/* Its owner takes our finalizer away and deletes it: what it has in the pool goes with it. */
+static void strip_and_discard(struct fixture *f)
+{
+	patch(f, &KIND_PVC, "c1", json_pack("{s:{s:[]}}", "metadata", "finalizers"));
+	discard(f, &KIND_PVC, "c1");
+}
+
+static void claim_without_finalizers(void **state)
+{
+	for (int way = 0; way < 3; way++) {
+		struct fixture *f = fixture_online();
+		cleanup_free char *volume = begin_claim(f), *device = xasprintf("b.%s", volume);
+
+		jset(f->volumes, json_integer(GIB), "gold-1", device); /* of whatever kind it was */
+		strip_and_discard(f);
+		if (way == 1) /* an operator that cannot yet */
+			f->worker_rc = -ETIMEDOUT;
+		CLAIM_CONTROLLER.reconcile(&f->r, "default/c1");
+		f->worker_rc = 0;
+		if (way == 2) { /* another one of that name */
+			f->make_rc = 0;
+			add_claim(f, "c1", "gold", "2Gi");
+		} else {
+			settle(f);
+		}
+		assert_false(has_volume(f, "gold-1", volume));
+		assert_false(has_volume(f, "gold-1", device));
+		assert_int_equal(ledger_promised(f->op.ledger, NULL), 0);
+		settle(f);
+		assert_int_equal(count(f, &KIND_PV), way == 2);
+		fixture_free(f);
+	}
+}
+
+static struct fixture *racing;
+
+static void strip_racing(struct fixture *f, const struct kind *kind)
+{
+	if (kind != &KIND_PVC || !racing)
+		return;
+	racing = NULL;
+	strip_and_discard(f);
+}
+
+/* The same while the ledger is read; then nobody else knows of it. */
+static void claim_without_finalizers_at_start(void **state)
+{
+	struct fixture *f = fixture_online();
+	cleanup_free char *volume = begin_claim(f);
+
+	fixture_restart(f);
+	racing = f;
+	f->on_list = strip_racing;
+	settle(f);
+	assert_null(racing);
+	assert_false(has_volume(f, "gold-1", volume));
+	assert_int_equal(ledger_promised(f->op.ledger, NULL), 0);
+	fixture_free(f);
+}
+
+/* It has its volume: that is Released, and reclaimed as any other. */
+static void bound_claim_without_finalizers(void **state)
+{
+	struct fixture *f = fixture_online();
+
+	add_claim(f, "c1", "gold", "1Gi");
+	settle(f);
+	cleanup_json json_t *pv = get_pv_of(f, "c1");
+	strip_and_discard(f);
+	f->worker_calls = 0;
+	CLAIM_CONTROLLER.reconcile(&f->r, "default/c1");
+	assert_int_equal(f->worker_calls, 0);
+	assert_true(has_volume(f, "gold-1", object_name(pv)));
+	settle(f);
+	assert_int_equal(count(f, &KIND_PV), 0);
+	assert_false(has_volume(f, "gold-1", object_name(pv)));
+	fixture_free(f);
+}
+
 static void class_and_pool_are_gone(void **state)
 {
 	struct fixture *f = fixture_online();
@@ -236,6 +315,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(class_is_made_again_after_the_volume),
 		cmocka_unit_test(class_and_pool_are_gone),
 		cmocka_unit_test(claim_of_our_namesake),
+		cmocka_unit_test(claim_without_finalizers),
+		cmocka_unit_test(claim_without_finalizers_at_start),
+		cmocka_unit_test(bound_claim_without_finalizers),
 		cmocka_unit_test(volume_of_our_namesake),
 		cmocka_unit_test(content_of_our_namesake),
 		cmocka_unit_test(content_of_a_common_controller),
