@@ -24,9 +24,8 @@
 #define FINISHING_MAX 2
 #define FINISH_AGAIN_MS 500
 #define QUIET_MS 1000 /* after so long without a new volume no claim seems to wait for one */
-#define COPY_AGAIN_MS 1000 /* while a copy is under way: a worker says nothing by itself */
-#define WHOLE_AGAIN_MS                                                                             \
-	1000 /* while agents make or remove a Gluster volume: its object tells, too */
+#define COPY_AGAIN_MS 15000 /* at most, while a copy is under way: a worker says nothing by itself */
+#define WHOLE_AGAIN_MS 1000 /* while agents remove a Gluster volume: its object tells, too */
 
 struct work {
 	struct reconcile *r;
@@ -312,8 +311,8 @@ static int make_whole(struct work *w, const json_t *pool)
 		return rc;
 	message = xasprintf("Gluster volume %s is being made beside pool %s", w->volume,
 			    object_name(pool));
-	say(w, false, "Provisioning", message);
-	w->r->again_ms = WHOLE_AGAIN_MS;
+	if (op_waits(w->r, "making of", w->volume, COPY_AGAIN_MS)) /* its object tells, too */
+		say(w, false, "Provisioning", message);
 	return 1;
 }
 
@@ -332,8 +331,8 @@ static int make_copy(struct work *w, const json_t *pool)
 	if (rc <= 0)
 		return rc;
 	message = xasprintf("the data is being copied in pool %s", object_name(pool));
-	say(w, false, "Provisioning", message);
-	w->r->again_ms = COPY_AGAIN_MS;
+	if (op_waits(w->r, "copy to", w->volume, COPY_AGAIN_MS))
+		say(w, false, "Provisioning", message);
 	return 1;
 }
 

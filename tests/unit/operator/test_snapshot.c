@@ -239,6 +239,32 @@ static void clone(void **state)
 	fixture_free(f);
 }
 
+/* A clone that waits for its turn asks less and less often, and says once that it waits; a short one is told soon. */
+static void clone_that_takes_long(void **state)
+{
+	struct fixture *f = online();
+	int polls = 0, events = 0;
+
+	ask_for(f, "a", (struct ask){ 0 });
+	settle(f);
+	f->copy_calls = 1000000;
+	clone_of(f, "b", "a");
+	for (int64_t began = f->now_ms; f->now_ms - began < 300000; polls++) {
+		f->r.again_ms = 0;
+		assert_int_equal(CLAIM_CONTROLLER.reconcile(&f->r, NS "/b"), 0);
+		assert_in_range(f->r.again_ms, 1000, f->now_ms - began < 8000 ? 2000 : 15000);
+		f->now_ms += f->r.again_ms;
+	}
+	assert_in_range(polls, 20, 40);
+	for (size_t i = 0; i < f->events.count; i++)
+		events += str_has_prefix(f->events.items[i], "Provisioning:");
+	assert_int_equal(events, 1);
+	f->copy_calls = 0;
+	settle(f);
+	assert_true(bound(f, "b"));
+	fixture_free(f);
+}
+
 static void clones_refused(void **state)
 {
 	struct fixture *f = online();
@@ -908,6 +934,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(kinds_of_volumes),
 		cmocka_unit_test(undone_without_its_class),
 		cmocka_unit_test(clone),
+		cmocka_unit_test(clone_that_takes_long),
 		cmocka_unit_test(clones_refused),
 		cmocka_unit_test(clone_of_a_thief),
 		cmocka_unit_test(deleted_while_copying),
