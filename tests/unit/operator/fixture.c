@@ -84,6 +84,8 @@ static int f_create(struct kube *k, const struct kind *kind, const json_t *objec
 	}
 	if (is_refused(F(k), object_name(object)))
 		return refuse(err);
+	if (F(k)->on_create)
+		F(k)->on_create(F(k), kind, object);
 	WRITE(F(k), err, kube_create(F(k)->api, kind, object, fault_ ? NULL : ret, err));
 }
 

@@ -33,6 +33,8 @@ struct fixture {
 	bool failed;
 	bool dies, dead; /* after the failed write nothing more is written, until it starts again */
 	int64_t write_ms; /* what a write takes */
+	/* before an object is made */
+	void (*on_create)(struct fixture *f, const struct kind *kind, const json_t *object);
 	/* after a list was taken, before anybody has it */
 	void (*on_list)(struct fixture *f, const struct kind *kind);
 	int node_lists; /* of all StorageNodes, from the API itself */
