@@ -175,6 +175,14 @@ static int reserve(struct work *w, const struct ledger_offer *offers, size_t cou
 			      count, ret, ret_biggest);
 }
 
+/* Of one whose nodes have fallen silent its own word is worth nothing: it is offered no more. */
+static bool is_no_offer(struct work *w, struct pool_offers *o, const char *name)
+{
+	cleanup_json json_t *pool = reader_get(w->r->cache, &KIND_STORAGEPOOL, w->op->ns, name);
+
+	return pool && !pool_answers(w->r, pool) && pool_offers_drop(o, name);
+}
+
 static int choose_pool(struct work *w, char **ret)
 {
 	struct pool_offers o = { 0 };
@@ -182,6 +190,11 @@ static int choose_pool(struct work *w, char **ret)
 
 	pool_offers(w->r, w->has_source ? w->source.handle.pool : NULL, &o);
 	int rc = reserve(w, o.items, o.count, ret, &biggest);
+	/* only the one that is chosen is looked at: that is cheaper than to look at all */
+	while (rc == 0 && is_no_offer(w, &o, *ret)) {
+		free(TAKE_PTR(*ret));
+		rc = reserve(w, o.items, o.count, ret, &biggest);
+	}
 	if (rc == -ENOSPC) {
 		rc = wait_for_room(w, biggest, o.count);
 		rc = rc < 0 ? rc : 1;

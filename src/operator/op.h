@@ -123,6 +123,8 @@ struct pool_offers {
 	const char *only;
 };
 void pool_offers(struct reconcile *r, const char *only, struct pool_offers *ret);
+/* Without that one; false: it is not among them. */
+bool pool_offers_drop(struct pool_offers *o, const char *pool);
 void pool_offers_done(struct pool_offers *o);
 /* What is left for volumes in all of these pools, and the biggest one that fits. */
 void pool_room(struct reconcile *r, const char *only, int64_t *ret_left, int64_t *ret_biggest);

@@ -137,6 +137,16 @@ void pool_offers(struct reconcile *r, const char *only, struct pool_offers *ret)
 		ret->items[i].pool = ret->names.items[i];
 }
 
+bool pool_offers_drop(struct pool_offers *o, const char *pool)
+{
+	for (size_t i = 0; i < o->count; i++)
+		if (streq(o->items[i].pool, pool)) {
+			o->items[i] = o->items[--o->count];
+			return true;
+		}
+	return false;
+}
+
 void pool_room(struct reconcile *r, const char *only, int64_t *ret_left, int64_t *ret_biggest)
 {
 	struct pool_offers offers = { 0 };

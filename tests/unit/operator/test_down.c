@@ -120,6 +120,51 @@ static void claim_that_has_begun(void **state)
 	}
 }
 
+/* A new claim takes another pool; where there is none it waits, without having chosen. */
+static void new_claim(void **state)
+{
+	struct fixture *f = fixture_online();
+
+	goes_down(f, false);
+	add_claim(f, "c1", "gold", "1Gi");
+	settle(f);
+	assert_true(waits(f, "c1", "no pool of gold serves now"));
+	cleanup_json json_t *claim = get_claim(f, "c1");
+	assert_null(object_annotation(claim, QM_ANNOTATION_POOL));
+	assert_int_equal(ledger_promised(f->op.ledger, NULL), 0);
+	comes_back(f);
+	assert_true(phase_is(f, &KIND_PVC, "c1", "Bound"));
+	fixture_free(f);
+}
+
+static void new_claim_with_two_pools(void **state)
+{
+	struct fixture *f = fixture_new();
+
+	add_nodes(f, 6, 1);
+	settle(f);
+	assert_int_equal(count(f, &KIND_STORAGEPOOL), 2);
+	cleanup_json json_t *pool = get(f, &KIND_STORAGEPOOL, "gold-1");
+	size_t i;
+	json_t *b;
+	json_array_foreach (jget(pool, "spec", "bricks"), i, b)
+		json_object_del(f->agents, jstr(b, "node"));
+	f->now_ms += NODE_OFFLINE_MS + 1000;
+	agents_act(f);
+	look(f); /* gold-1 says that it serves, and its nodes say nothing */
+	for (i = 0; i < 4; i++) {
+		cleanup_free char *name = xasprintf("c%zu", i), *key = xasprintf("default/%s", name);
+
+		add_claim(f, name, "gold", "1Gi");
+		assert_int_equal(CLAIM_CONTROLLER.reconcile(&f->r, key), 0);
+		cleanup_json json_t *claim = get_claim(f, name);
+		assert_string_equal(object_annotation(claim, QM_ANNOTATION_POOL), "gold-2");
+	}
+	assert_int_equal(ledger_promised(f->op.ledger, "gold-2"), 4 * GIB);
+	assert_int_equal(ledger_promised(f->op.ledger, "gold-1"), 0);
+	fixture_free(f);
+}
+
 static void claim_to_be_undone(void **state)
 {
 	struct fixture *f = with_begun_claim();
@@ -224,6 +269,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(pool_that_has_lost_a_node),
 		cmocka_unit_test(claim_that_has_begun),
 		cmocka_unit_test(claim_to_be_undone),
+		cmocka_unit_test(new_claim),
+		cmocka_unit_test(new_claim_with_two_pools),
 		cmocka_unit_test(claim_to_be_finished),
 		cmocka_unit_test(claim_to_grow),
 		cmocka_unit_test(patience_grows),
