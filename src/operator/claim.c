@@ -24,9 +24,8 @@
 #define FINISHING_MAX 2
 #define FINISH_AGAIN_MS 500
 #define QUIET_MS 1000 /* after so long without a new volume no claim seems to wait for one */
-#define COPY_AGAIN_MS 1000 /* while a copy is under way: a worker says nothing by itself */
-#define WHOLE_AGAIN_MS                                                                             \
-	1000 /* while agents make or remove a Gluster volume: its object tells, too */
+#define COPY_AGAIN_MS 15000 /* at most, while a copy is under way: a worker says nothing by itself */
+#define WHOLE_AGAIN_MS 1000 /* while agents remove a Gluster volume: its object tells, too */
 
 struct work {
 	struct reconcile *r;
@@ -176,6 +175,14 @@ static int reserve(struct work *w, const struct ledger_offer *offers, size_t cou
 			      count, ret, ret_biggest);
 }
 
+/* Of one whose nodes have fallen silent its own word is worth nothing: it is offered no more. */
+static bool is_no_offer(struct work *w, struct pool_offers *o, const char *name)
+{
+	cleanup_json json_t *pool = reader_get(w->r->cache, &KIND_STORAGEPOOL, w->op->ns, name);
+
+	return pool && !pool_answers(w->r, pool) && pool_offers_drop(o, name);
+}
+
 static int choose_pool(struct work *w, char **ret)
 {
 	struct pool_offers o = { 0 };
@@ -183,6 +190,11 @@ static int choose_pool(struct work *w, char **ret)
 
 	pool_offers(w->r, w->has_source ? w->source.handle.pool : NULL, &o);
 	int rc = reserve(w, o.items, o.count, ret, &biggest);
+	/* only the one that is chosen is looked at: that is cheaper than to look at all */
+	while (rc == 0 && is_no_offer(w, &o, *ret)) {
+		free(TAKE_PTR(*ret));
+		rc = reserve(w, o.items, o.count, ret, &biggest);
+	}
 	if (rc == -ENOSPC) {
 		rc = wait_for_room(w, biggest, o.count);
 		rc = rc < 0 ? rc : 1;
@@ -197,9 +209,10 @@ static int record_choice(struct work *w, const json_t *pool)
 	json_t *claim = NULL;
 	int rc =
 		op_patch(w->r, &KIND_PVC, w->claim, NULL,
-			 json_pack("{s:{s:{s:s, s:n}, s:o}}", "metadata", "annotations",
-				   QM_ANNOTATION_POOL, object_name(pool), QM_ANNOTATION_WAITING,
-				   "finalizers", finalizers_with(w->claim, QM_FINALIZER_PROVISION)),
+			 json_pack("{s:{s:{s:s, s:s, s:n}, s:o}}", "metadata", "annotations",
+				   QM_ANNOTATION_POOL, object_name(pool), QM_ANNOTATION_NAMESPACE,
+				   w->op->ns, QM_ANNOTATION_WAITING, "finalizers",
+				   finalizers_with(w->claim, QM_FINALIZER_PROVISION)),
 			 &claim);
 	if (rc < 0)
 		return rc;
@@ -230,6 +243,15 @@ static int keep_choice(struct work *w, const json_t *pool)
 	return rc;
 }
 
+/* The pool that was chosen is down, and what may be in it already is this claim's: no other is chosen. */
+static int wait_for_pool(struct work *w, const json_t *pool)
+{
+	cleanup_free char *message = pool_silence(pool);
+	int rc = keep_waiting(w, message, POOL_AGAIN_MS);
+
+	return rc < 0 ? rc : 1;
+}
+
 /* The pool of this claim's volume, chosen now or earlier: 0, or 1 where it has to wait. */
 static int claim_pool(struct work *w, json_t **ret)
 {
@@ -244,7 +266,8 @@ static int claim_pool(struct work *w, json_t **ret)
 		if (rc < 0)
 			return rc;
 		if (rc == 0 && pool_takes_volumes(w->op, *ret) && !object_deleting(*ret))
-			return keep_choice(w, *ret);
+			return pool_answers(w->r, *ret) ? keep_choice(w, *ret)
+							: wait_for_pool(w, *ret);
 		json_decref(TAKE_PTR(*ret)); /* it went, and with it what was made: choose again */
 		ledger_drop(w->op->ledger, w->volume);
 	}
@@ -301,8 +324,8 @@ static int make_whole(struct work *w, const json_t *pool)
 		return rc;
 	message = xasprintf("Gluster volume %s is being made beside pool %s", w->volume,
 			    object_name(pool));
-	say(w, false, "Provisioning", message);
-	w->r->again_ms = WHOLE_AGAIN_MS;
+	if (op_waits(w->r, "making of", w->volume, COPY_AGAIN_MS)) /* its object tells, too */
+		say(w, false, "Provisioning", message);
 	return 1;
 }
 
@@ -323,8 +346,8 @@ static int make_copy(struct work *w, const json_t *pool)
 	if (rc <= 0)
 		return rc;
 	message = xasprintf("the data is being copied in pool %s", object_name(pool));
-	say(w, false, "Provisioning", message);
-	w->r->again_ms = COPY_AGAIN_MS;
+	if (op_waits(w->r, "copy to", w->volume, COPY_AGAIN_MS))
+		say(w, false, "Provisioning", message);
 	return 1;
 }
 
@@ -394,7 +417,20 @@ static int get_any(struct work *w, const struct kind *kind, const char *ns, cons
 	return *ret ? 0 : op_get_live(w->r, kind, ns, name, ret);
 }
 
-/* The other half of what is in the pool, before nobody knows any more that it is missing. */
+/* A claim that has a volume, or goes, is held until its pool is back. 1: so it is now. */
+static int held_by_pool(struct work *w, const json_t *pool)
+{
+	cleanup_free char *message = NULL;
+
+	if (pool_answers(w->r, pool))
+		return 0;
+	message = pool_silence(pool);
+	if (op_waits(w->r, "pool of claim", w->volume, POOL_AGAIN_MS) && object_deleting(w->claim))
+		say(w, true, "ProvisioningFailed", message);
+	return 1;
+}
+
+/* The other half of what is in the pool, before nobody knows any more that it is missing. 1: the key comes again. */
 static int complete_data(struct work *w)
 {
 	const struct worker_volume volume = { VOLUME_DIRECTORY, w->volume };
@@ -410,6 +446,8 @@ static int complete_data(struct work *w)
 			     &pool);
 	if (!pool || !pool_is_ours(w->op, pool))
 		return rc < 0 ? rc : 0; /* with its pool or its volume it is gone */
+	if (held_by_pool(w, pool))
+		return 1;
 	pool_access(pool, &access);
 	rc = w->op->workers->ops->complete(w->op->workers, &access.pool, &volume, pv_bytes(pv),
 					   &w->r->error);
@@ -433,8 +471,8 @@ static int finish_now(struct work *w)
 {
 	int rc = complete_data(w);
 
-	if (rc < 0)
-		return rc;
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
 	if (!object_deleting(w->claim) && !w->op->binder)
 		say_made(w, chosen_pool(w->claim));
 	return op_drop_finalizer(w->r, &KIND_PVC, w->claim, QM_FINALIZER_PROVISION);
@@ -472,46 +510,100 @@ static int remove_data(struct work *w, const json_t *pool)
 	for (size_t i = 0; i < ARRAY_SIZE(all) && rc == 0; i++) {
 		const struct worker_volume volume = { all[i], w->volume };
 
-		if ((all[i] == VOLUME_BLOCK) ==
-		    streq(jstr(w->claim, "spec", "volumeMode"), "Block"))
+		if (!w->claim ||
+		    (all[i] == VOLUME_BLOCK) ==
+			    streq(jstr(w->claim, "spec", "volumeMode"), "Block"))
 			rc = w->op->workers->ops->remove(w->op->workers, &access.pool, &volume,
 							 &w->r->error);
 	}
 	return rc;
 }
 
+/* What is in that pool (NULL: in none) and has no PersistentVolume. 1: the key comes again. */
+static int remove_unbound(struct work *w, const char *chosen)
+{
+	cleanup_json json_t *pool = NULL;
+	int rc = chosen ? op_get_live(w->r, &KIND_STORAGEPOOL, w->op->ns, chosen, &pool) : 0;
+
+	if (rc < 0)
+		return rc;
+	rc = whole_end(w->r, NULL, w->volume);
+	if (rc > 0)
+		w->r->again_ms = WHOLE_AGAIN_MS;
+	if (rc != 0 || !pool)
+		return rc;
+	return held_by_pool(w, pool) ? 1 : remove_data(w, pool);
+}
+
 /*
- * The claim goes, or was bound to another volume, while its own was in the making. Where the
+ * The claim goes, or was bound to another volume, or is another's by now, while its own was in the making. Where the
  * PersistentVolume exists, it carries on: it will be Released, and reclaimed as such. Otherwise
  * nothing knows the data but this claim.
  */
 static int undo(struct work *w)
 {
-	cleanup_json json_t *pv = NULL, *pool = NULL;
-	const char *chosen = chosen_pool(w->claim);
+	cleanup_json json_t *pv = NULL;
 	int rc = op_get_live(w->r, &KIND_PV, NULL, w->volume, &pv);
 	if (rc < 0)
 		return rc;
-	if (!pv && chosen) {
-		rc = op_get_live(w->r, &KIND_STORAGEPOOL, w->op->ns, chosen, &pool);
-		if (rc < 0)
-			return rc;
-	}
-	if (!pv)
-		rc = whole_end(w->r, NULL, w->volume);
-	if (rc > 0) {
-		w->r->again_ms = WHOLE_AGAIN_MS;
+	rc = pv ? complete_data(w) : remove_unbound(w, chosen_pool(w->claim));
+	if (rc > 0)
 		return 0;
-	}
-	if (rc == 0 && !pv && pool)
-		rc = remove_data(w, pool);
-	else if (rc == 0 && pv)
-		rc = complete_data(w);
 	if (rc == 0)
 		rc = op_drop_finalizer(w->r, &KIND_PVC, w->claim, QM_FINALIZER_PROVISION);
 	if (rc == 0 && !pv)
 		ledger_drop(w->op->ledger, w->volume);
 	return rc;
+}
+
+/*
+ * The claim is gone, though its volume was in the making: somebody took our finalizer away. Only the ledger knows
+ * by now what may be in the pool. 1: the key comes again.
+ */
+static int end_unmade(struct work *w, const char *ns, const char *name, const char *pool)
+{
+	cleanup_json json_t *claim = NULL, *pv = NULL;
+	int rc = op_get_live(w->r, &KIND_PVC, ns, name, &claim);
+
+	if (rc < 0)
+		return rc;
+	cleanup_free char *own = claim ? pv_name(claim) : NULL;
+	if (streq(own, w->volume)) { /* a cache may be behind */
+		w->r->again_ms = OTHERS_AGAIN_MS;
+		return 1;
+	}
+	rc = op_get_live(w->r, &KIND_PV, NULL, w->volume, &pv);
+	if (rc < 0)
+		return rc;
+	if (pv) {
+		ledger_made(w->op->ledger, w->volume); /* the volume loop's */
+		return 0;
+	}
+	rc = remove_unbound(w, pool);
+	if (rc == 0)
+		ledger_drop(w->op->ledger, w->volume);
+	return rc;
+}
+
+static int claim_gone(struct work *w, const char *ns, const char *name)
+{
+	char *pool = NULL;
+	int64_t epoch;
+
+	ledger_waited(w->op->ledger, w->key);
+	if (!op_leads(w->r, &epoch)) {
+		w->r->again_ms = 0; /* whoever leads next reads what is promised anew */
+		ledger_drop_claim(w->op->ledger, w->key);
+		return 0;
+	}
+	/* it may be read this very moment, with the claim still in it */
+	int rc = ledger_load(w->op->ledger, w->r, epoch);
+	while (rc == 0 && ledger_unmade(w->op->ledger, w->key, &w->volume, &pool)) {
+		rc = end_unmade(w, ns, name, pool);
+		free(TAKE_PTR(pool));
+		free(TAKE_PTR(w->volume));
+	}
+	return rc < 0 ? rc : 0;
 }
 
 /* ---- the loop ---------------------------------------------------------------------------------- */
@@ -568,19 +660,35 @@ static int answer_for_nobody(struct work *w)
 	return keep_waiting(w, message, WAIT_AGAIN_MS);
 }
 
-/* Ours by its class, or (the class may be gone since) because we began to work on it. */
+/*
+ * Whether we began to work on it: then nobody else takes away our finalizer, and what is in the pool. A deployment of
+ * the same name in another namespace may have a pool of the same name, so where the class says that the claim is not
+ * ours, or the pool is gone, only the namespace that was written down with the choice tells (versions before
+ * did not write it).
+ */
+static bool is_begun_by_us(const struct work *w)
+{
+	const char *chosen = chosen_pool(w->claim),
+		   *ns = object_annotation(w->claim, QM_ANNOTATION_NAMESPACE);
+
+	if (!chosen || !has_begun(w) || !ns_is_ours(w->op, ns) || (!ns && w->class))
+		return false;
+	cleanup_json json_t *pool = reader_get(w->r->cache, &KIND_STORAGEPOOL, w->op->ns, chosen);
+	return pool ? pool_takes_volumes(w->op, pool) : ns && pool_name_is_ours(w->op, chosen);
+}
+
+/* The class may be gone since, or be another's by now. */
+static bool has_foreign_class(const struct work *w)
+{
+	return w->class && !class_is_ours(w->op, w->class);
+}
+
 static bool is_ours(struct work *w)
 {
 	const char *class = jstr(w->claim, "spec", "storageClassName");
-	const char *chosen = chosen_pool(w->claim);
 
 	w->class = class ? reader_get(w->r->cache, &KIND_STORAGECLASS, NULL, class) : NULL;
-	if (w->class)
-		return class_is_ours(w->op, w->class);
-	if (!chosen || !has_begun(w))
-		return false;
-	cleanup_json json_t *pool = reader_get(w->r->cache, &KIND_STORAGEPOOL, w->op->ns, chosen);
-	return pool && pool_takes_volumes(w->op, pool);
+	return (w->class && !has_foreign_class(w)) || is_begun_by_us(w);
 }
 
 /*
@@ -741,8 +849,8 @@ static int work_on(struct work *w)
 		return rc;
 	if (streq(jstr(w->claim, "spec", "volumeName"), w->volume))
 		return finish(w);
-	/* bound to another while its own was in the making: nothing else knows the data */
-	return bound || object_deleting(w->claim) ? undo(w) : provision(w);
+	/* bound to another, or another's by its class, while its own was in the making: nothing else knows the data */
+	return bound || object_deleting(w->claim) || has_foreign_class(w) ? undo(w) : provision(w);
 }
 
 static int claim_reconcile(struct reconcile *r, const char *key)
@@ -752,11 +860,8 @@ static int claim_reconcile(struct reconcile *r, const char *key)
 	struct work w = { .r = r, .op = op_of(r), .key = key };
 
 	w.claim = reader_get(r->cache, &KIND_PVC, ns, name);
-	if (!w.claim) {
-		ledger_waited(w.op->ledger, key);
-		ledger_drop_claim(w.op->ledger, key);
-		return 0;
-	}
+	if (!w.claim)
+		return claim_gone(&w, ns, name);
 	w.volume = pv_name(w.claim);
 	int rc = source_release(r, w.claim);
 	if (rc == 0)

@@ -238,10 +238,62 @@ static json_t *volume_of(const struct operator* op, const struct connection *c, 
 
 	if (json_array_size(jget(class, "mountOptions")))
 		json_object_set(spec, "mountOptions", jget(class, "mountOptions"));
-	return json_pack("{s:s, s:s, s:{s:s, s:{s:s, s:s}}, s:o}", "apiVersion", "v1", "kind",
-			 "PersistentVolume", "metadata", "name", name, "annotations",
+	return json_pack("{s:s, s:s, s:{s:s, s:{s:s}, s:{s:s, s:s}}, s:o}", "apiVersion", "v1",
+			 "kind", "PersistentVolume", "metadata", "name", name, "labels",
+			 QM_LABEL_CONNECTION, c->device, "annotations",
 			 "pv.kubernetes.io/provisioned-by", QM_DRIVER, QM_ANNOTATION_CONNECTION,
 			 c->device, "spec", spec);
+}
+
+/* The volume of the other side, by what the API itself says: 0 and its name, 1: there is none. */
+static int find_other(struct reconcile *r, const struct connection *c, const json_t *claim,
+		      const json_t *own, char **ret)
+{
+	struct search s = { .device = c->device, .name = object_name(own) };
+	cleanup_free char *labels = xasprintf(QM_LABEL_CONNECTION "=%s", c->device);
+	struct kube_selector selector = { .labels = labels };
+	cleanup_json json_t *writer = NULL, *all = NULL;
+	size_t i;
+	json_t *pv;
+	int rc;
+
+	if (only_reads(claim)) {
+		rc = op_get_live(r, &KIND_PV, NULL, c->device, &writer);
+		if (rc == 0)
+			*ret = xstrdup(c->device);
+		return rc;
+	}
+	rc = kube_list(r->kube, &KIND_PV, NULL, &selector, &all, NULL, &r->error);
+	if (rc < 0)
+		return rc;
+	json_array_foreach (all, i, pv)
+		if (is_same_device(pv, &s))
+			break;
+	*ret = s.found;
+	return s.found ? 0 : 1;
+}
+
+/*
+ * A writer and a reader that both looked before either had its volume did not see each other. Each looks again when
+ * its own is there, so that at least one sees the other, and gives way; one that is bound may be in use, and stays.
+ */
+static int check_again(struct reconcile *r, const struct connection *c, const json_t *claim,
+		       const json_t *own, struct error *err)
+{
+	struct kube_delete_options options = { .uid = object_uid(own) };
+	cleanup_free char *other = NULL;
+
+	if (c->driver->mount || streq(jstr(own, "status", "phase"), "Bound"))
+		return 0;
+	int rc = find_other(r, c, claim, own, &other);
+	if (rc > 0)
+		return 0;
+	if (rc == 0)
+		rc = kube_delete(r->kube, &KIND_PV, NULL, object_name(own), &options, &r->error);
+	if (other && (rc == 0 || rc == -ENOENT))
+		return taken(c, other, err);
+	*err = r->error;
+	return rc;
 }
 
 static int make(struct reconcile *r, const struct connection *c, const json_t *class,
@@ -266,6 +318,9 @@ static int make(struct reconcile *r, const struct connection *c, const json_t *c
 		*err = r->error;
 		return rc;
 	}
+	int again = check_again(r, c, claim, made, err);
+	if (again < 0)
+		return again;
 	reader_learned(r->cache, &KIND_PV, made);
 	return rc;
 }

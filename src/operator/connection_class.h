@@ -11,6 +11,7 @@
  * so that a second one cannot be made, by whichever operator.
  */
 #define QM_ANNOTATION_CONNECTION QM_PREFIX "connection" /* PV: of such a class; lun-<hash> */
+#define QM_LABEL_CONNECTION QM_PREFIX "connection" /* PV: the same, to be found by; older ones lack it */
 
 bool class_is_connection(const json_t *class);
 bool pv_is_connection(const json_t *pv);

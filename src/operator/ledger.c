@@ -18,6 +18,7 @@ __extension__ typedef __int128 sum_t;
 struct account {
 	char *pool; /* first: struct keyed */
 	sum_t promised;
+	int64_t limit; /* of the pool, while it is loaded */
 	int count, devices;
 	bool closed;
 };
@@ -39,7 +40,8 @@ struct ledger {
 	struct keyed waiting; /* of struct wish */
 	int64_t epoch; /* in which it was loaded, -1: never */
 	bool loading; /* somebody reads the API for it now */
-	uint64_t drops; /* counts what went away, so that a list taken before is not believed */
+	/* What went away or changed while it is loading: of that a list taken before is not believed. */
+	struct strv changed, claims_gone;
 };
 
 struct wish {
@@ -60,6 +62,12 @@ static struct account *account_of(struct ledger *l, const char *pool)
 	return a;
 }
 
+static void note(struct ledger *l, struct strv *list, const char *name)
+{
+	if (l->loading)
+		strv_add(list, name);
+}
+
 static struct entry *entry_new(const char *volume, const char *claim)
 {
 	size_t len = strlen(volume) + 1, more = claim ? strlen(claim) + 1 : 0;
@@ -76,7 +84,7 @@ static void drop_at(struct ledger *l, size_t at)
 	e->account->promised -= e->bytes;
 	e->account->count--;
 	e->account->devices -= e->device;
-	l->drops++;
+	note(l, &l->changed, e->volume);
 	free(e);
 }
 
@@ -143,16 +151,76 @@ struct loading {
 	struct ledger fresh;
 	const struct operator* op;
 	struct reconcile *r;
+	struct choice *choices;
+	size_t count;
 };
+
+/* What a claim says that was chosen for it. */
+struct choice {
+	char *volume, *claim, *pool;
+	int64_t bytes;
+};
+
+/* Anybody may write annotation and finalizer. */
+static bool may_have_chosen(struct loading *x, const json_t *claim)
+{
+	const char *pool = object_annotation(claim, QM_ANNOTATION_POOL),
+		   *ns = object_annotation(claim, QM_ANNOTATION_NAMESPACE),
+		   *class = jstr(claim, "spec", "storageClassName"),
+		   *bound = jstr(claim, "spec", "volumeName");
+	cleanup_free char *own = pv_name(claim);
+
+	if (!pool || !object_has_finalizer(claim, QM_FINALIZER_PROVISION) ||
+	    claim_bytes(claim) <= 0 || !ns_is_ours(x->op, ns) ||
+	    (bound && !streq(bound, own)))
+		return false;
+	/* it may be gone since, or not be in the cache yet */
+	cleanup_json json_t *c =
+		class ? reader_get(x->r->cache, &KIND_STORAGECLASS, NULL, class) : NULL;
+	return !c || class_is_ours(x->op, c);
+}
 
 static int load_claim(json_t *claim, void *userdata)
 {
 	struct loading *x = userdata;
-	const char *pool = object_annotation(claim, QM_ANNOTATION_POOL);
-	cleanup_free char *key = object_key(claim), *name = pv_name(claim);
-	if (pool && object_has_finalizer(claim, QM_FINALIZER_PROVISION))
-		put(&x->fresh, name, pool, claim_bytes(claim), key);
+
+	if (!may_have_chosen(x, claim))
+		return 0;
+	x->choices = xrealloc(x->choices, (x->count + 1) * sizeof(*x->choices));
+	x->choices[x->count++] = (struct choice){
+		.volume = pv_name(claim),
+		.claim = object_key(claim),
+		.pool = xstrdup(object_annotation(claim, QM_ANNOTATION_POOL)),
+		.bytes = claim_bytes(claim),
+	};
 	return 0;
+}
+
+/*
+ * Room that was promised to claims which are no volumes yet. What we promised fitted; what does not fit was
+ * written by somebody else, or the pool is smaller since, and waits for room like any other (keep_choice).
+ */
+static void put_choices(struct loading *x)
+{
+	for (size_t i = 0; i < x->count; i++) {
+		const struct choice *c = &x->choices[i];
+		const struct account *a = keyed_get(&x->fresh.accounts, c->pool);
+
+		if (!keyed_get(&x->fresh.entries, c->volume) && a &&
+		    a->promised + c->bytes <= a->limit)
+			put(&x->fresh, c->volume, c->pool, c->bytes, c->claim);
+	}
+}
+
+static void loading_done(struct loading *x)
+{
+	for (size_t i = 0; i < x->count; i++) {
+		free(x->choices[i].volume);
+		free(x->choices[i].claim);
+		free(x->choices[i].pool);
+	}
+	free(x->choices);
+	forget_all(&x->fresh);
 }
 
 static int load_volume(json_t *pv, void *userdata)
@@ -185,7 +253,7 @@ static int load_content(json_t *content, void *userdata)
 	return 0;
 }
 
-/* Snapshots that have no content; one whose size is not to be read is nothing of ours. */
+/* Its size, and snapshots that have no content; one whose size is not to be read is nothing of ours. */
 static int load_pool(json_t *pool, void *userdata)
 {
 	struct loading *x = userdata;
@@ -194,6 +262,7 @@ static int load_pool(json_t *pool, void *userdata)
 
 	if (!pool_takes_volumes(x->op, pool))
 		return 0;
+	account_of(&x->fresh, object_name(pool))->limit = pool_limit(x->op, pool);
 	json_object_foreach (jget(pool, "metadata", "annotations"), name, value) {
 		const char *text = json_string_value(value);
 		int64_t bytes = 0;
@@ -221,7 +290,7 @@ static int read_contents(struct loading *x)
 	return 0;
 }
 
-/* Claims first: one that becomes a volume in between is seen twice, not never. */
+/* Claims first: one that becomes a volume in between is seen twice, not never. They count last, when it is known what is left. */
 static int read_all(struct loading *x, struct reconcile *r)
 {
 	cleanup_free char *labels = xasprintf(QM_LABEL_DEPLOYMENT "=%s", x->op->deployment);
@@ -235,28 +304,58 @@ static int read_all(struct loading *x, struct reconcile *r)
 	if (rc == 0)
 		rc = kube_list_each(r->kube, &KIND_STORAGEPOOL, x->op->ns, &all, load_pool, x,
 				    &pools_at, &r->error);
-	return rc < 0 ? rc : read_contents(x);
+	if (rc == 0)
+		rc = read_contents(x);
+	if (rc == 0)
+		put_choices(x);
+	return rc;
 }
 
-/* Puts what was read in the place of what is there, unless something went away meanwhile. */
-static bool install(struct ledger *l, struct ledger *fresh, uint64_t drops, int64_t epoch)
+static void drop(struct ledger *l, const char *volume)
+{
+	bool found;
+	size_t at = keyed_find(&l->entries, volume, &found);
+
+	if (found)
+		drop_at(l, at);
+}
+
+/*
+ * What changed while it was read is what is known here, and gone where nothing is. On a large cluster something always
+ * goes, also of other drivers: to read anew for that might never end.
+ */
+static void bring_up_to_date(struct ledger *l, struct ledger *fresh)
+{
+	for (size_t i = 0; i < l->claims_gone.count; i++)
+		drop_promises(fresh, l->claims_gone.items[i], NULL);
+	for (size_t i = 0; i < l->changed.count; i++) {
+		const struct entry *e = keyed_get(&l->entries, l->changed.items[i]);
+
+		drop(fresh, l->changed.items[i]);
+		if (!e)
+			continue;
+		put(fresh, e->volume, e->account->pool, e->bytes, e->claim)->made = e->made;
+		if (e->device)
+			put_device(fresh, e->volume);
+	}
+}
+
+/* Puts what was read in the place of what is there. */
+static void install(struct ledger *l, struct ledger *fresh, int64_t epoch)
 {
 	pthread_mutex_lock(&l->lock);
-	bool installs = l->drops == drops;
-	if (installs) {
-		struct keyed entries = l->entries, accounts = l->accounts;
-		l->entries = fresh->entries;
-		l->accounts = fresh->accounts;
-		fresh->entries = entries;
-		fresh->accounts = accounts;
-		l->epoch = epoch;
-	}
+	bring_up_to_date(l, fresh);
+	struct keyed entries = l->entries, accounts = l->accounts;
+	l->entries = fresh->entries;
+	l->accounts = fresh->accounts;
+	fresh->entries = entries;
+	fresh->accounts = accounts;
+	l->epoch = epoch;
 	pthread_mutex_unlock(&l->lock);
-	return installs;
 }
 
 /* Whether this caller is to read: 0: nobody has to, in this epoch that was done; -EBUSY: another one does. */
-static int begin_load(struct ledger *l, int64_t epoch, uint64_t *ret_drops)
+static int begin_load(struct ledger *l, int64_t epoch)
 {
 	int rc = 1;
 	pthread_mutex_lock(&l->lock);
@@ -266,7 +365,6 @@ static int begin_load(struct ledger *l, int64_t epoch, uint64_t *ret_drops)
 		rc = -EBUSY;
 	else
 		l->loading = true;
-	*ret_drops = l->drops;
 	pthread_mutex_unlock(&l->lock);
 	return rc;
 }
@@ -275,23 +373,23 @@ static void end_load(struct ledger *l)
 {
 	pthread_mutex_lock(&l->lock);
 	l->loading = false;
+	strv_done(&l->changed);
+	strv_done(&l->claims_gone);
 	pthread_mutex_unlock(&l->lock);
 }
 
 int ledger_load(struct ledger *l, struct reconcile *r, int64_t epoch)
 {
 	struct loading x = { .op = op_of(r), .r = r };
-	uint64_t drops;
-	int rc = begin_load(l, epoch, &drops);
+	int rc = begin_load(l, epoch);
 
 	if (rc == 0)
 		return 0;
 	if (rc > 0) {
 		rc = read_all(&x, r);
-		/* volumes come and go: read again soon */
-		if (rc == 0 && !install(l, &x.fresh, drops, epoch))
-			rc = -EBUSY;
-		forget_all(&x.fresh);
+		if (rc == 0)
+			install(l, &x.fresh, epoch);
+		loading_done(&x);
 		end_load(l);
 	}
 	if (rc != -EBUSY && rc != -EIDRM)
@@ -350,21 +448,35 @@ void ledger_set(struct ledger *l, const char *volume, const char *pool, int64_t 
 
 void ledger_drop(struct ledger *l, const char *volume)
 {
-	bool found;
 	pthread_mutex_lock(&l->lock);
-	size_t at = keyed_find(&l->entries, volume, &found);
-	if (found)
-		drop_at(l, at);
-	else
-		l->drops++;
+	note(l, &l->changed, volume);
+	drop(l, volume);
 	pthread_mutex_unlock(&l->lock);
 }
 
 void ledger_drop_claim(struct ledger *l, const char *claim)
 {
 	pthread_mutex_lock(&l->lock);
+	note(l, &l->claims_gone, claim);
 	drop_promises(l, claim, NULL);
 	pthread_mutex_unlock(&l->lock);
+}
+
+bool ledger_unmade(struct ledger *l, const char *claim, char **ret_volume, char **ret_pool)
+{
+	const struct entry *e = NULL;
+	pthread_mutex_lock(&l->lock);
+	for (size_t i = 0; i < l->entries.count && !e; i++) {
+		const struct entry *this = l->entries.items[i];
+		if (!this->made && streq(this->claim, claim))
+			e = this;
+	}
+	if (e) {
+		*ret_volume = xstrdup(e->volume);
+		*ret_pool = xstrdup(e->account->pool);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return e != NULL;
 }
 
 void ledger_made(struct ledger *l, const char *volume)
@@ -501,6 +613,7 @@ int ledger_grow(struct ledger *l, const char *volume, int64_t bytes, int64_t lim
 		} else {
 			e->account->promised += bytes - e->bytes;
 			e->bytes = bytes;
+			note(l, &l->changed, volume);
 		}
 	}
 	pthread_mutex_unlock(&l->lock);

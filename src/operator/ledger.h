@@ -18,7 +18,7 @@ void ledger_free(struct ledger *l);
 
 /*
  * Reads what is promised from the API, unless that was done in this epoch. Before anything else.
- * 1: not ready yet (another thread reads, or volumes went meanwhile); the key comes again soon.
+ * 1: not ready yet (another thread reads); the key comes again soon.
  */
 int ledger_load(struct ledger *l, struct reconcile *r, int64_t epoch);
 /* Whether that has been done, in any epoch; what is set before is not kept. */
@@ -30,6 +30,8 @@ void ledger_set(struct ledger *l, const char *volume, const char *pool, int64_t 
 void ledger_drop(struct ledger *l, const char *volume);
 /* The claim is gone: drops what was reserved for it and did not become a volume. */
 void ledger_drop_claim(struct ledger *l, const char *claim);
+/* One that was reserved for it and did not become a volume, and its pool; false: there is none. Caller frees. */
+bool ledger_unmade(struct ledger *l, const char *claim, char **ret_volume, char **ret_pool);
 /* It has become a volume: dropped with that only. */
 void ledger_made(struct ledger *l, const char *volume);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/mem.h"
 #include "base/str.h"
 #include "csi/handle.h"
 #include "operator/operator.h"
@@ -64,14 +65,37 @@ int name_hold(const struct operator* op, const char *name, struct name_hold *ret
 	      struct error *err);
 void name_release(struct name_hold *h);
 
+/* ---- waiting (patience.c) ---------------------------------------------------------------------- */
+struct patience *patience_new(void);
+void patience_free(struct patience *p); /* NULL-safe */
+/*
+ * What is named waits for something that does not tell by itself when it is there: the key comes again after a
+ * quarter of the time that it has waited so far, a second at least and most_ms at most. True at first, and after
+ * ten minutes again: the moment for an Event, which costs the API three requests when it is there already.
+ * Memory only: who starts anew says it again.
+ */
+bool op_waits(struct reconcile *r, const char *why, const char *name, int most_ms);
+
 /* ---- pools (pool.c) --------------------------------------------------------------------------- */
 bool pool_is_ours(const struct operator* op, const json_t *pool);
 /* The pool beside whose bricks its own lie: it is a single volume, of kind whole. NULL: a pool for many. */
 const char *pool_parent(const json_t *pool);
+/* "<deployment>-<n>": of a pool that is gone only its name is left. */
+bool pool_name_is_ours(const struct operator* op, const char *name);
 /* Ours, and one that volumes are made in: a whole volume is the pool of nothing. */
 bool pool_takes_volumes(const struct operator* op, const json_t *pool);
-/* Online, or at least able to serve. */
+/* Online, or at least able to serve, by what its nodes last said of it. */
 bool pool_serves(const json_t *pool);
+/* On how many nodes that are heard of that takes: when fewer are left, nobody may be there to say it. */
+int pool_quorum(const struct operator* op, const json_t *pool);
+/*
+ * Whether a worker can be sent there. One for a pool that is down only holds its thread until its deadline, and
+ * what waits for other pools waits for that: whoever works on a queue asks this first, and comes again.
+ */
+bool pool_answers(struct reconcile *r, const json_t *pool);
+/* What is to be said of one that does not; caller frees. */
+char *pool_silence(const json_t *pool);
+#define POOL_AGAIN_MS 10000 /* while it is down, at most */
 /* How many bytes of it may be promised in total; 0: its size is not known. */
 int64_t pool_limit(const struct operator* op, const json_t *pool);
 
@@ -99,9 +123,20 @@ struct pool_offers {
 	const char *only;
 };
 void pool_offers(struct reconcile *r, const char *only, struct pool_offers *ret);
+/* Without that one; false: it is not among them. */
+bool pool_offers_drop(struct pool_offers *o, const char *pool);
 void pool_offers_done(struct pool_offers *o);
 /* What is left for volumes in all of these pools, and the biggest one that fits. */
 void pool_room(struct reconcile *r, const char *only, int64_t *ret_left, int64_t *ret_biggest);
+
+/*
+ * Two deployments may have the same name, and pools of the same names, in two namespaces. Whether what carries this as
+ * its namespace can be ours: versions before wrote none (NULL), and that is ours as it was to them.
+ */
+static inline bool ns_is_ours(const struct operator* op, const char *ns)
+{
+	return !ns || streq(ns, op->ns);
+}
 
 /* ---- volumes (pv.c) --------------------------------------------------------------------------- */
 bool pv_is_ours(const struct operator* op, const json_t *pv);

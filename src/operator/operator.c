@@ -25,6 +25,7 @@ void operator_init(struct operator* op)
 	op->ledger = ledger_new();
 	op->memory = memory_new();
 	op->names = names_new();
+	op->patience = patience_new();
 }
 
 void operator_done(struct operator* op)
@@ -32,9 +33,11 @@ void operator_done(struct operator* op)
 	ledger_free(op->ledger);
 	memory_free(op->memory);
 	names_free(op->names);
+	patience_free(op->patience);
 	op->ledger = NULL;
 	op->memory = NULL;
 	op->names = NULL;
+	op->patience = NULL;
 }
 
 bool operator_mark(const struct kind *kind, const json_t *object)

@@ -28,6 +28,7 @@
 struct ledger; /* ledger.h: what is promised of each pool */
 struct memory; /* system.h: when each node was last heard of */
 struct names; /* op.h: of volumes that are made or ended */
+struct patience; /* op.h: who has waited how long */
 
 struct operator
 {
@@ -49,6 +50,7 @@ struct operator
 	struct ledger *ledger; /* set by operator_init */
 	struct memory *memory; /* likewise */
 	struct names *names; /* likewise */
+	struct patience *patience; /* likewise */
 	atomic_int making; /* claims for which a volume is being made */
 	_Atomic int64_t made_ms; /* when the last of them had its volume (mono) */
 	atomic_int finishing; /* that are bound, and for which the rest is done */
@@ -75,6 +77,9 @@ bool operator_mark(const struct kind *kind, const json_t *object);
 #define QM_LABEL_CLUSTER QM_PREFIX "cluster"
 #define QM_LABEL_POOL QM_PREFIX "pool"
 #define QM_ANNOTATION_POOL QM_PREFIX "pool" /* claim: the pool chosen for it */
+/* Of the deployment whose it is: what belongs to no namespace, or to another one than we, says it. */
+#define QM_LABEL_NAMESPACE QM_PREFIX "namespace" /* volume */
+#define QM_ANNOTATION_NAMESPACE QM_PREFIX "namespace" /* claim with a pool, VolumeSnapshotContent */
 #define QM_CLIENT_COUNTS "quartermaster-clients" /* ConfigMap: see pods/csi.h */
 #define QM_LABEL_CLIENT_ID QM_PREFIX "client-id" /* volume, client: of the image below */
 #define QM_ANNOTATION_CLIENT_IMAGE QM_PREFIX "client-image" /* volume: its class' clientImage */

@@ -2,6 +2,7 @@
 #include "base/mem.h"
 #include "operator/ledger.h"
 #include "operator/op.h"
+#include "systems/glusterfs/plan.h"
 
 #include <errno.h>
 
@@ -9,6 +10,14 @@ bool pool_is_ours(const struct operator* op, const json_t *pool)
 {
 	return streq(object_label(pool, QM_LABEL_DEPLOYMENT), op->deployment) &&
 	       streq(object_namespace(pool), op->ns);
+}
+
+bool pool_name_is_ours(const struct operator* op, const char *name)
+{
+	size_t len = strlen(op->deployment);
+
+	return strncmp(name, op->deployment, len) == 0 && name[len] == '-' && name[len + 1] &&
+	       strspn(name + len + 1, "0123456789") == strlen(name + len + 1);
 }
 
 const char *pool_parent(const json_t *pool)
@@ -27,6 +36,43 @@ bool pool_serves(const json_t *pool)
 {
 	const char *phase = jstr(pool, "status", "phase");
 	return streq(phase, "Online") || streq(phase, "Degraded") || streq(phase, "Healing");
+}
+
+int pool_quorum(const struct operator* op, const json_t *pool)
+{
+	struct volume_type type = { .bricks = 1 };
+	const char *text = jstr(pool, "spec", "volumeType");
+
+	volume_type_parse(text ? text : op->volume_type, &type, NULL);
+	return type.layout == LAYOUT_DISPERSE ? type.data : type.bricks / 2 + 1;
+}
+
+bool pool_answers(struct reconcile *r, const json_t *pool)
+{
+	struct operator* op = op_of(r);
+	int heard = 0, silent = 0;
+	size_t i;
+	json_t *b;
+
+	if (!pool_serves(pool))
+		return false;
+	json_array_foreach (jget(pool, "spec", "bricks"), i, b) {
+		const char *name = jstr(b, "node");
+		cleanup_json json_t *node =
+			name ? reader_get(r->cache, &KIND_STORAGENODE, op->ns, name) : NULL;
+		bool offline = streq(jstr(node, "status", "phase"), "Offline");
+
+		/* one that is not in the cache (yet) is no reason to doubt the pool's word */
+		silent += offline;
+		heard += !offline;
+	}
+	return !silent || heard >= pool_quorum(op, pool);
+}
+
+char *pool_silence(const json_t *pool)
+{
+	return xasprintf("pool %s does not serve now; see: quartermaster status",
+			 object_name(pool));
 }
 
 int64_t pool_limit(const struct operator* op, const json_t *pool)
@@ -89,6 +135,16 @@ void pool_offers(struct reconcile *r, const char *only, struct pool_offers *ret)
 	reader_each(r->cache, &KIND_STORAGEPOOL, ret->op->ns, add_offer, ret);
 	for (size_t i = 0; i < ret->count; i++)
 		ret->items[i].pool = ret->names.items[i];
+}
+
+bool pool_offers_drop(struct pool_offers *o, const char *pool)
+{
+	for (size_t i = 0; i < o->count; i++)
+		if (streq(o->items[i].pool, pool)) {
+			o->items[i] = o->items[--o->count];
+			return true;
+		}
+	return false;
 }
 
 void pool_room(struct reconcile *r, const char *only, int64_t *ret_left, int64_t *ret_biggest)

@@ -8,7 +8,8 @@
 bool pv_is_ours(const struct operator* op, const json_t *pv)
 {
 	return streq(jstr(pv, "spec", "csi", "driver"), QM_DRIVER) &&
-	       streq(object_label(pv, QM_LABEL_DEPLOYMENT), op->deployment);
+	       streq(object_label(pv, QM_LABEL_DEPLOYMENT), op->deployment) &&
+	       ns_is_ours(op, object_label(pv, QM_LABEL_NAMESPACE));
 }
 
 /* The volume's handle, where it is that of a volume which a worker makes. */
@@ -114,9 +115,10 @@ static json_t *pv_metadata(const struct operator* op, const char *name, const js
 			   const json_t *pool)
 {
 	json_t *meta = json_pack(
-		"{s:s, s:{s:s, s:s}, s:{s:s}, s:[s]}", "name", name, "labels", QM_LABEL_DEPLOYMENT,
-		op->deployment, QM_LABEL_POOL, object_name(pool), "annotations",
-		"pv.kubernetes.io/provisioned-by", QM_DRIVER, "finalizers", QM_FINALIZER_VOLUME);
+		"{s:s, s:{s:s, s:s, s:s}, s:{s:s}, s:[s]}", "name", name, "labels",
+		QM_LABEL_DEPLOYMENT, op->deployment, QM_LABEL_NAMESPACE, op->ns, QM_LABEL_POOL,
+		object_name(pool), "annotations", "pv.kubernetes.io/provisioned-by", QM_DRIVER,
+		"finalizers", QM_FINALIZER_VOLUME);
 	const char *reclaim = object_annotation(class, QM_ANNOTATION_RECLAIM);
 	if (reclaim)
 		jset(meta, json_string(reclaim), "annotations", QM_ANNOTATION_RECLAIM);

@@ -184,6 +184,16 @@ static int tell_volume(struct work *w)
 	return 0;
 }
 
+/* Nothing is promised and no worker asked, which would only hold its thread; who asks for less meanwhile gets that. */
+static int wait_for_pool(struct work *w, const json_t *pool)
+{
+	cleanup_free char *why = pool_silence(pool);
+
+	if (op_waits(w->r, "pool of resize", object_name(w->pv), POOL_AGAIN_MS))
+		say_failed(w, why);
+	return 1;
+}
+
 /* 1: it cannot be now, and that was said. */
 static int grow(struct work *w)
 {
@@ -199,6 +209,8 @@ static int grow(struct work *w)
 		w->r->again_ms = ROOM_AGAIN_MS;
 		return 1;
 	}
+	if (!pool_answers(w->r, pool))
+		return wait_for_pool(w, pool);
 	rc = promise(w, pool);
 	if (rc != 0)
 		return rc;

@@ -79,15 +79,14 @@ static bool is_ours(struct snapshot_work *w)
 	return streq(jstr(c, "driver"), QM_DRIVER) && !jstr(there, "spec", "volumeName");
 }
 
-/* 1: another snapshot-controller leads, which does this work for all drivers. */
-static int others_lead(struct snapshot_work *w)
+int snapshot_others_lead(struct reconcile *r)
 {
 	cleanup_json json_t *lease = NULL;
 	int64_t renewed = 0;
 
-	if (w->op->binder)
+	if (op_of(r)->binder)
 		return 0;
-	int rc = op_get_live(w->r, &KIND_LEASE, SNAPSHOT_LEASE_NS, SNAPSHOT_LEASE, &lease);
+	int rc = op_get_live(r, &KIND_LEASE, SNAPSHOT_LEASE_NS, SNAPSHOT_LEASE, &lease);
 	if (rc != 0)
 		return rc < 0 ? rc : 0;
 	const char *holder = jstr(lease, "spec", "holderIdentity"),
@@ -95,9 +94,9 @@ static int others_lead(struct snapshot_work *w)
 	if (!holder || !*holder || !time || time_parse(time, &renewed) < 0)
 		return 0;
 	if (renewed + jint(lease, "spec", "leaseDurationSeconds") * 1000 <
-	    clock_wall_ms(w->r->clock))
+	    clock_wall_ms(r->clock))
 		return 0;
-	w->r->again_ms = LEASE_AGAIN_MS;
+	r->again_ms = LEASE_AGAIN_MS;
 	return 1;
 }
 
@@ -299,10 +298,11 @@ static json_t *new_content(struct snapshot_work *w, const json_t *class, const j
 		"{s:s, s:s, s:s, s:s, s:s, s:s}", "apiVersion", "snapshot.storage.k8s.io/v1",
 		"kind", "VolumeSnapshot", "namespace", w->ns, "name", object_name(w->snapshot),
 		"uid", object_uid(w->snapshot), "resourceVersion", object_version(w->snapshot));
-	return json_pack("{s:s, s:s, s:{s:s, s:[s]}, s:{s:o, s:{s:s}, s:s, s:s, s:s, s:s}}",
+	return json_pack("{s:s, s:s, s:{s:s, s:[s], s:{s:s}}, s:{s:o, s:{s:s}, s:s, s:s, s:s, s:s}}",
 			 "apiVersion", "snapshot.storage.k8s.io/v1", "kind",
 			 "VolumeSnapshotContent", "metadata", "name", name, "finalizers",
-			 SNAPSHOT_CONTENT_HELD, "spec", "volumeSnapshotRef", ref, "source",
+			 SNAPSHOT_CONTENT_HELD, "annotations", QM_ANNOTATION_NAMESPACE, w->op->ns,
+			 "spec", "volumeSnapshotRef", ref, "source",
 			 "volumeHandle", jstr(pv, "spec", "csi", "volumeHandle"), "driver",
 			 QM_DRIVER, "volumeSnapshotClassName", object_name(class), "deletionPolicy",
 			 jstr(class, "deletionPolicy"), "sourceVolumeMode",
@@ -437,7 +437,7 @@ static int work_on(struct snapshot_work *w)
 		return 0;
 	if (!is_ours(w) || !op_leads(w->r, NULL))
 		return 0;
-	int rc = others_lead(w);
+	int rc = snapshot_others_lead(w->r);
 	if (rc != 0)
 		return rc < 0 ? rc : 0;
 	if (going)

@@ -45,6 +45,17 @@ char *content_ledger_key(const char *name);
 /* Whether it names an existing snapshot. */
 bool content_is_given(const json_t *content);
 
+/*
+ * A VolumeSnapshot that lost its finalizers goes without letting its content go, which then nobody could delete any
+ * more. Whether that may be so, by the cache.
+ */
+bool content_seems_left(struct reconcile *r, const json_t *content);
+/*
+ * By what the API itself says; if so, the content is marked as being deleted, and deleted where that is its policy.
+ * 1: it is so; content is what the API has.
+ */
+int content_end_left(struct reconcile *r, json_t **content);
+
 /* ---- one VolumeSnapshot in work (snapshot.c, snapshot_end.c) ------------------------------------ */
 struct snapshot_work {
 	struct reconcile *r;
@@ -66,5 +77,7 @@ bool snapshot_holds_claim(struct snapshot_work *w);
 int snapshot_release_claim(struct snapshot_work *w);
 /* Keys of claims that wait for this snapshot, or are made from it, are put on their loop's queue. */
 void snapshot_wake_claims(struct snapshot_work *w);
+/* 1: another snapshot-controller leads, which does this work for all drivers; the key comes again. */
+int snapshot_others_lead(struct reconcile *r);
 /* What is left to do for one that is being deleted. */
 int snapshot_end(struct snapshot_work *w);

@@ -13,7 +13,7 @@
  * is found again and completed, or removed.
  */
 #define COPY_AGAIN_MS 1000 /* a worker says nothing by itself while it copies */
-#define POOL_AGAIN_MS 30000
+#define GONE_AGAIN_MS 30000
 #define DOWN_AGAIN_MS 5000
 
 struct work {
@@ -30,13 +30,18 @@ bool content_is_given(const json_t *content)
 	return jstr(content, "spec", "source", "snapshotHandle") != NULL;
 }
 
-/* "<deployment>-<n>": of a pool that is gone only its name is left. */
-static bool is_pool_name(const struct operator* op, const char *name)
+/*
+ * Whether it is of a deployment with our name in another namespace. One that a common controller made says so only
+ * when it has been held; until then, and if it was never, its volume does.
+ */
+static bool of_namesake(struct reconcile *r, const json_t *content, const struct handle *source)
 {
-	size_t len = strlen(op->deployment);
+	const char *ns = object_annotation(content, QM_ANNOTATION_NAMESPACE);
 
-	return strncmp(name, op->deployment, len) == 0 && name[len] == '-' && name[len + 1] &&
-	       strspn(name + len + 1, "0123456789") == strlen(name + len + 1);
+	if (ns || content_is_given(content))
+		return !ns_is_ours(op_of(r), ns);
+	cleanup_json json_t *pv = reader_get(r->cache, &KIND_PV, NULL, source->name);
+	return pv && !ns_is_ours(op_of(r), object_label(pv, QM_LABEL_NAMESPACE));
 }
 
 bool content_is_ours(struct reconcile *r, const json_t *content, struct handle *ret)
@@ -48,10 +53,10 @@ bool content_is_ours(struct reconcile *r, const json_t *content, struct handle *
 
 	if (!streq(jstr(content, "spec", "driver"), QM_DRIVER) || !text ||
 	    handle_parse(text, ret, NULL) < 0 || (ret->kind == VOLUME_SNAPSHOT) != given ||
-	    !volume_prefix(ret->kind))
+	    !volume_prefix(ret->kind) || of_namesake(r, content, ret))
 		return false;
 	cleanup_json json_t *pool = reader_get(r->cache, &KIND_STORAGEPOOL, op->ns, ret->pool);
-	return pool ? pool_takes_volumes(op, pool) : is_pool_name(op, ret->pool);
+	return pool ? pool_takes_volumes(op, pool) : pool_name_is_ours(op, ret->pool);
 }
 
 /* Its name in the pool: that which is given, or made of the VolumeSnapshot's uid, which must be fit for it. */
@@ -145,17 +150,17 @@ static int tell(struct work *w, const json_t *said, bool ready)
 /* Held before anything is made; and marked as in the making, as others expect it. */
 static int hold(struct work *w, bool creating)
 {
-	json_t *content = NULL;
+	json_t *content = NULL, *p;
 	bool marked = object_annotation(w->content, SNAPSHOT_BEING_CREATED) != NULL;
 
 	if (object_has_finalizer(w->content, SNAPSHOT_CONTENT_HELD) && marked == creating)
 		return 0;
-	int rc = op_patch(w->r, &KIND_VOLUMESNAPSHOTCONTENT, w->content, NULL,
-			  json_pack("{s:{s:o, s:{s:o}}}", "metadata", "finalizers",
-				    finalizers_with(w->content, SNAPSHOT_CONTENT_HELD),
-				    "annotations", SNAPSHOT_BEING_CREATED,
-				    creating ? json_string("yes") : json_null()),
-			  &content);
+	p = json_pack("{s:{s:o, s:{s:o}}}", "metadata", "finalizers",
+		      finalizers_with(w->content, SNAPSHOT_CONTENT_HELD), "annotations",
+		      SNAPSHOT_BEING_CREATED, creating ? json_string("yes") : json_null());
+	if (creating) /* of a snapshot that was there nobody knows which namesake's pool has it */
+		jset(p, json_string(w->op->ns), "metadata", "annotations", QM_ANNOTATION_NAMESPACE);
+	int rc = op_patch(w->r, &KIND_VOLUMESNAPSHOTCONTENT, w->content, NULL, p, &content);
 	if (rc < 0)
 		return rc;
 	json_decref(w->content);
@@ -258,12 +263,11 @@ static int bring_about(struct work *w)
 		return rc;
 	if (!pool || object_deleting(pool)) {
 		rc = error_set(&w->r->error, ENOENT, "pool %s is gone", w->handle.pool);
-		return wait_for_pool(w, rc, POOL_AGAIN_MS);
+		return wait_for_pool(w, rc, GONE_AGAIN_MS);
 	}
-	if (!pool_serves(pool)) {
-		rc = error_set(&w->r->error, EAGAIN,
-			       "pool %s does not serve now; see: quartermaster status",
-			       w->handle.pool);
+	if (!pool_answers(w->r, pool)) {
+		cleanup_free char *why = pool_silence(pool);
+		rc = error_set(&w->r->error, EAGAIN, "%s", why);
 		return wait_for_pool(w, rc, DOWN_AGAIN_MS);
 	}
 	rc = ledger_load(w->op->ledger, w->r, w->epoch);
@@ -318,6 +322,17 @@ static int read_again(struct work *w)
 	return 0;
 }
 
+/* Said once; no worker is asked. */
+static int end_later(struct work *w, const json_t *pool)
+{
+	cleanup_free char *why = pool_silence(pool);
+
+	if (op_waits(w->r, "pool of content", object_name(w->content), GONE_AGAIN_MS))
+		event_record(w->r->kube, &KIND_VOLUMESNAPSHOTCONTENT, w->content, "quartermaster",
+			     true, "SnapshotDeleteError", "%s; trying again", why);
+	return 0;
+}
+
 static int end(struct work *w)
 {
 	cleanup_json json_t *pool = NULL;
@@ -329,6 +344,8 @@ static int end(struct work *w)
 		return rc < 0 ? rc : 0;
 	if (!keeps_data(w->content))
 		rc = op_get_live(w->r, &KIND_STORAGEPOOL, w->op->ns, w->handle.pool, &pool);
+	if (rc == 0 && pool && *w->name && !pool_answers(w->r, pool))
+		return end_later(w, pool);
 	if (rc == 0 && pool && *w->name) {
 		struct pool_access access;
 
@@ -367,9 +384,14 @@ static int work_on(struct work *w)
 {
 	if (!content_is_ours(w->r, w->content, &w->handle) || !op_leads(w->r, &w->epoch))
 		return 0;
+	int rc = content_end_left(w->r, &w->content);
+	if (rc < 0)
+		return rc;
 	bool named = name_snapshot(w);
 	if (object_deleting(w->content))
 		return end(w);
+	if (rc > 0)
+		return 0; /* nobody wants it any more: nothing is taken for it */
 	if (!named) {
 		event_record(
 			w->r->kube, &KIND_VOLUMESNAPSHOTCONTENT, w->content, "quartermaster", true,
@@ -395,17 +417,29 @@ static int content_reconcile(struct reconcile *r, const char *name)
 	return rc;
 }
 
-/* Those that are ready and stay have nothing to wait for. */
+/* Those that are ready and stay have nothing to wait for, while their VolumeSnapshot is there. */
 static void content_keys(const json_t *content, struct reconcile *r, struct strv *keys)
 {
 	if (streq(jstr(content, "spec", "driver"), QM_DRIVER) &&
 	    (!jbool(content, "status", "readyToUse") || object_deleting(content) ||
-	     object_annotation(content, SNAPSHOT_BEING_CREATED)))
+	     object_annotation(content, SNAPSHOT_BEING_CREATED) || content_seems_left(r, content)))
 		strv_add(keys, object_name(content));
+}
+
+/* It may have gone without letting its content go. */
+static void snapshot_keys(const json_t *snapshot, struct reconcile *r, struct strv *keys)
+{
+	cleanup_free char *name = snapshot_content_name(snapshot);
+	cleanup_json json_t *content =
+		reader_get(r->cache, &KIND_VOLUMESNAPSHOTCONTENT, NULL, name);
+
+	if (content)
+		content_keys(content, r, keys);
 }
 
 static const struct controller_watch watches[] = {
 	{ .kind = &KIND_VOLUMESNAPSHOTCONTENT, .keys = content_keys },
+	{ .kind = &KIND_VOLUMESNAPSHOT, .keys = snapshot_keys },
 	{ 0 },
 };
 

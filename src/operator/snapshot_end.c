@@ -99,13 +99,13 @@ static int is_needed(struct snapshot_work *w)
 
 /* ---- its end ---------------------------------------------------------------------------------------- */
 
-static int mark_content(struct snapshot_work *w, json_t **content)
+static int mark_content(struct reconcile *r, json_t **content)
 {
 	json_t *marked = NULL;
 
 	if (object_annotation(*content, SNAPSHOT_BEING_DELETED))
 		return 0;
-	int rc = op_patch(w->r, &KIND_VOLUMESNAPSHOTCONTENT, *content, NULL,
+	int rc = op_patch(r, &KIND_VOLUMESNAPSHOTCONTENT, *content, NULL,
 			  json_pack("{s:{s:{s:s}}}", "metadata", "annotations",
 				    SNAPSHOT_BEING_DELETED, "yes"),
 			  &marked);
@@ -117,21 +117,68 @@ static int mark_content(struct snapshot_work *w, json_t **content)
 }
 
 /* 0: it is gone, or stays by its policy; 1: it is going, which its watch will say. */
-static int end_content(struct snapshot_work *w, json_t **content)
+static int end_content(struct reconcile *r, json_t **content)
 {
-	int rc = mark_content(w, content);
+	int rc = mark_content(r, content);
 
 	if (rc < 0 || !streq(jstr(*content, "spec", "deletionPolicy"), "Delete"))
 		return rc == -ENOENT ? 0 : rc;
 	if (!object_deleting(*content)) {
 		const struct kube_delete_options options = { .uid = object_uid(*content) };
 
-		rc = kube_delete(w->r->kube, &KIND_VOLUMESNAPSHOTCONTENT, NULL,
-				 object_name(*content), &options, &w->r->error);
+		rc = kube_delete(r->kube, &KIND_VOLUMESNAPSHOTCONTENT, NULL, object_name(*content),
+				 &options, &r->error);
 		if (rc < 0)
 			return rc == -ENOENT ? 0 : rc;
 	}
 	return 1;
+}
+
+bool content_seems_left(struct reconcile *r, const json_t *content)
+{
+	const json_t *ref = jget(content, "spec", "volumeSnapshotRef");
+	const char *ns = jstr(ref, "namespace"), *name = jstr(ref, "name"), *uid = jstr(ref, "uid");
+
+	if (!ns || !name || !uid || !*uid)
+		return false; /* bound to none */
+	if (object_annotation(content, SNAPSHOT_BEING_DELETED) &&
+	    (object_deleting(content) || !streq(jstr(content, "spec", "deletionPolicy"), "Delete")))
+		return false; /* all that there is to do was done */
+	cleanup_json json_t *snapshot = reader_get(r->cache, &KIND_VOLUMESNAPSHOT, ns, name);
+	return !snapshot || !streq(object_uid(snapshot), uid);
+}
+
+/* By a list: without the kind itself that fails, and does not say that there is none. */
+static int is_left(struct reconcile *r, const json_t *content)
+{
+	const json_t *ref = jget(content, "spec", "volumeSnapshotRef");
+	cleanup_json json_t *all = NULL;
+	size_t i;
+	json_t *snapshot;
+	int rc = kube_list(r->kube, &KIND_VOLUMESNAPSHOT, jstr(ref, "namespace"), NULL, &all, NULL,
+			   &r->error);
+
+	if (rc < 0)
+		return rc;
+	json_array_foreach (all, i, snapshot)
+		if (streq(object_uid(snapshot), jstr(ref, "uid")))
+			return 0;
+	return 1;
+}
+
+int content_end_left(struct reconcile *r, json_t **content)
+{
+	if (!content_seems_left(r, *content))
+		return 0;
+	int rc = snapshot_others_lead(r);
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
+	rc = is_left(r, *content);
+	if (rc > 0)
+		rc = end_content(r, content);
+	else
+		return rc;
+	return rc < 0 ? rc : 1;
 }
 
 static int let_go(struct snapshot_work *w)
@@ -161,7 +208,7 @@ int snapshot_end(struct snapshot_work *w)
 				     true, "SnapshotDeletePending",
 				     "a claim is being made from the snapshot; it goes after that");
 		if (rc == 0)
-			rc = end_content(w, &content);
+			rc = end_content(w->r, &content);
 		if (rc != 0)
 			return rc < 0 ? rc : 0;
 	}

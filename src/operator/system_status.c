@@ -107,12 +107,7 @@ static json_t *clusters(const struct system *s)
  */
 static bool enough_are_heard(const struct system *s, const json_t *pool)
 {
-	struct volume_type type = { .bricks = 1 };
-	const char *text = jstr(pool, "spec", "volumeType");
-
-	volume_type_parse(text ? text : s->op->volume_type, &type, NULL);
-	return jint(pool, "heard") >=
-	       (type.layout == LAYOUT_DISPERSE ? type.data : type.bricks / 2 + 1);
+	return jint(pool, "heard") >= pool_quorum(s->op, pool);
 }
 
 static int serving(const struct system *s)

@@ -14,6 +14,7 @@
  */
 #define NAME_AGAIN_MS 1000 /* while a call works on the same volume */
 #define WHOLE_AGAIN_MS 1000 /* while agents remove one */
+#define DOWN_AGAIN_MS 30000 /* while its pool is down, at most: nobody waits for the end of a volume */
 
 /* The claim is really gone, by what the API itself says: data is never removed on a cache's word. */
 static int claim_is_gone(struct reconcile *r, const json_t *pv)
@@ -39,6 +40,17 @@ static int reclaim_whole(struct reconcile *r, const json_t *pv)
 	return pv_archives(pv) ? whole_archive(r, pool, name) : whole_end(r, pool, name);
 }
 
+/* The pool is down: it waits, and says so once. */
+static int wait_for_pool(struct reconcile *r, const json_t *pv, const json_t *pool)
+{
+	cleanup_free char *why = pool_silence(pool);
+
+	if (op_waits(r, "pool of volume", object_name(pv), DOWN_AGAIN_MS))
+		event_record(r->kube, &KIND_PV, pv, "quartermaster", true, "VolumeFailedDelete",
+			     "%s; trying again", why);
+	return 1;
+}
+
 /*
  * What is kept without a PersistentVolume is known by its info file alone, and so is that its pool is not empty: here
  * one that was made by half gets it at last (see pv_mend).
@@ -62,13 +74,13 @@ static int leave_data(struct reconcile *r, const json_t *pv)
 	struct pool_access access;
 	int rc = name ? op_get_live(r, &KIND_STORAGEPOOL, op_of(r)->ns, name, &pool) : 1;
 
-	if (rc != 0 || !pool_serves(pool))
+	if (rc != 0 || !pool_answers(r, pool))
 		return rc < 0 ? rc : 0;
 	pool_access(pool, &access);
 	return keep_known(r, pv, &access.pool);
 }
 
-/* The data: removed or archived. A pool that is gone has taken it along. 1: it is under way. */
+/* The data: removed or archived. A pool that is gone has taken it along. 1: not yet, and the key comes again. */
 static int reclaim_data(struct reconcile *r, const json_t *pv)
 {
 	struct operator* op = op_of(r);
@@ -78,11 +90,15 @@ static int reclaim_data(struct reconcile *r, const json_t *pv)
 	if (pv_is_connection(pv))
 		return 0; /* what others made is never destroyed */
 	int rc = reclaim_whole(r, pv);
+	if (rc > 0)
+		r->again_ms = WHOLE_AGAIN_MS;
 	if (rc != 0)
 		return rc;
 	rc = pool_name ? op_get_live(r, &KIND_STORAGEPOOL, op->ns, pool_name, &pool) : 1;
 	if (rc != 0)
 		return rc < 0 ? rc : 0;
+	if (!pool_answers(r, pool))
+		return wait_for_pool(r, pv, pool);
 	struct pool_access access;
 	pool_access(pool, &access);
 	struct worker_volume volume = { pv_kind(pv), object_name(pv) };
@@ -151,10 +167,8 @@ static int end_volume(struct reconcile *r, const char *name)
 			     "%s; trying again", error_text(&r->error, rc));
 		return rc;
 	}
-	if (rc > 0) {
-		r->again_ms = WHOLE_AGAIN_MS;
+	if (rc > 0)
 		return 0;
-	}
 	return pv_end(r, pv);
 }
 

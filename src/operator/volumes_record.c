@@ -74,8 +74,9 @@ static json_t *metadata_new(const struct operator* op, const char *name,
 {
 	cleanup_free char *asked = asked_text(q);
 
-	return json_pack("{s:s, s:{s:s, s:s}, s:{s:s, s:s, s:s, s:s}, s:[s]}", "name", name,
-			 "labels", QM_LABEL_DEPLOYMENT, op->deployment, QM_LABEL_POOL,
+	return json_pack("{s:s, s:{s:s, s:s, s:s}, s:{s:s, s:s, s:s, s:s}, s:[s]}", "name", name,
+			 "labels", QM_LABEL_DEPLOYMENT, op->deployment, QM_LABEL_NAMESPACE, op->ns,
+			 QM_LABEL_POOL,
 			 object_name(pool), "annotations", "pv.kubernetes.io/provisioned-by",
 			 QM_DRIVER, QM_ANNOTATION_CSI_NAME, q->name, QM_ANNOTATION_CSI_ASKED, asked,
 			 QM_ANNOTATION_MAKING, "true", "finalizers", QM_FINALIZER_VOLUME);

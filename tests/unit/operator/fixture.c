@@ -68,7 +68,10 @@ static int f_list(struct kube *k, const struct kind *kind, const char *ns,
 		  struct error *err)
 {
 	F(k)->node_lists += kind == &KIND_STORAGENODE;
-	return kube_list(F(k)->api, kind, ns, sel, ret, ret_version, err);
+	int rc = kube_list(F(k)->api, kind, ns, sel, ret, ret_version, err);
+	if (F(k)->on_list)
+		F(k)->on_list(F(k), kind);
+	return rc;
 }
 
 static int f_create(struct kube *k, const struct kind *kind, const json_t *object, json_t **ret,
@@ -81,6 +84,8 @@ static int f_create(struct kube *k, const struct kind *kind, const json_t *objec
 	}
 	if (is_refused(F(k), object_name(object)))
 		return refuse(err);
+	if (F(k)->on_create)
+		F(k)->on_create(F(k), kind, object);
 	WRITE(F(k), err, kube_create(F(k)->api, kind, object, fault_ ? NULL : ret, err));
 }
 
@@ -193,6 +198,7 @@ static struct fixture *of_workers(struct workers *w)
 
 static int worker_fault(struct fixture *f, struct error *err)
 {
+	f->worker_calls++;
 	if (f->worker_rc < 0)
 		return error_set(err, -f->worker_rc, "the pool does not answer");
 	return fault(f) < 0 ? lost(f, err) : 0;

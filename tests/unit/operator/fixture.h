@@ -33,6 +33,10 @@ struct fixture {
 	bool failed;
 	bool dies, dead; /* after the failed write nothing more is written, until it starts again */
 	int64_t write_ms; /* what a write takes */
+	/* before an object is made */
+	void (*on_create)(struct fixture *f, const struct kind *kind, const json_t *object);
+	/* after a list was taken, before anybody has it */
+	void (*on_list)(struct fixture *f, const struct kind *kind);
 	int node_lists; /* of all StorageNodes, from the API itself */
 	json_t *stale_nodes; /* array: what the cache has of them; NULL: what the API has */
 	json_t *stale; /* what the cache has of the content of that name; NULL: what the API has */
@@ -48,6 +52,7 @@ struct fixture {
 	bool under_way; /* since the last round: one said so */
 	int snapshot_lists; /* how often all snapshots of a pool were asked for */
 	int worker_rc; /* what workers answer */
+	int worker_calls; /* how often one was asked */
 	void (*on_remove)(struct fixture *f, const char *name); /* before a worker does */
 	int make_rc; /* what they answer where something is to be made */
 	json_t *agents; /* object: names of nodes whose agent runs */

@@ -254,6 +254,51 @@ static void absurd_choice(void **state)
 	fixture_free(f);
 }
 
+static void forge_choice(struct fixture *f, const char *name)
+{
+	patch(f, &KIND_PVC, name,
+	      json_pack("{s:{s:{s:s}, s:[s]}}", "metadata", "annotations", QM_ANNOTATION_POOL,
+			"gold-1", "finalizers", QM_FINALIZER_PROVISION));
+}
+
+/* As if a pool had been chosen for it that has no room, or that its class does not lead to: also not after a restart. */
+static void forged_choice(void **state)
+{
+	struct fixture *f = fixture_online(); /* 10 GiB */
+	add_storage_class(f, "others", json_object(),
+			  json_pack("{s:s}", "provisioner", "example.com/other"));
+	add_claim(f, "huge", "gold", "7Ei");
+	add_claim(f, "foreign", "others", "8Gi");
+	forge_choice(f, "huge");
+	forge_choice(f, "foreign");
+	settle(f);
+	fixture_restart(f);
+	settle(f);
+	assert_true(waits(f, "huge", "has left is 10"));
+	assert_int_equal(ledger_promised(f->op.ledger, NULL), 0);
+	all_is_well(f);
+	fixture_free(f);
+}
+
+/* What was promised stays promised over a restart, also while the volume is not made yet. */
+static void true_choice(void **state)
+{
+	struct fixture *f = fixture_online(); /* 10 GiB */
+	add_claim(f, "b", "gold", "6Gi");
+	f->make_rc = -EIO;
+	settle(f);
+	add_claim(f, "a", "gold", "6Gi");
+	fixture_restart(f);
+	settle(f);
+	assert_int_equal(ledger_promised(f->op.ledger, "gold-1"), 6 * GIB);
+	assert_true(waits(f, "a", "has left is 4"));
+	f->make_rc = 0;
+	settle(f);
+	assert_true(phase_is(f, &KIND_PVC, "b", "Bound"));
+	assert_true(phase_is(f, &KIND_PVC, "a", "Pending"));
+	fixture_free(f);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -261,7 +306,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(absurd_pools),	  cmocka_unit_test(name_is_taken),
 		cmocka_unit_test(refused_node),	  cmocka_unit_test(refused_pool),
 		cmocka_unit_test(absurd_volumes), cmocka_unit_test(class_of_nobody),
-		cmocka_unit_test(absurd_choice),
+		cmocka_unit_test(absurd_choice),  cmocka_unit_test(forged_choice),
+		cmocka_unit_test(true_choice),
 	};
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);

@@ -129,6 +129,42 @@ static void device_is_one_volume(void **state)
 	fixture_free(f);
 }
 
+/* Another operator makes the volume of another claim, for the same device, after we have looked for one. */
+static void race(struct fixture *f, const struct kind *kind, const json_t *object)
+{
+	cleanup_json json_t *other = json_deep_copy(object);
+	const char *device = object_annotation(object, QM_ANNOTATION_CONNECTION);
+	bool reads = !streq(object_name(object), device);
+
+	if (kind != &KIND_PV)
+		return;
+	f->on_create = NULL;
+	jset(other, json_string(reads ? device : "pvc-other"), "metadata", "name");
+	jset(other, json_string("other"), "spec", "claimRef", "name");
+	assert_int_equal(kube_create(f->api, &KIND_PV, other, NULL, NULL), 0);
+}
+
+static void reader_and_writer_at_once(void **state)
+{
+	for (int reads = 0; reads < 2; reads++) {
+		struct fixture *f = fixture_online();
+
+		add_class(f, "lun7", lun("7"));
+		f->on_create = race;
+		add_claim_for(f, "c1", "lun7", reads ? "ReadOnlyMany" : "ReadWriteOnce");
+		assert_waits(f, "c1", "one volume, and has a claim already");
+		assert_int_equal(count(f, &KIND_PV), 1);
+		cleanup_json json_t *all = NULL;
+		kube_list(f->api, &KIND_PV, NULL, NULL, &all, NULL, NULL);
+		assert_string_equal(jstr(json_array_get(all, 0), "spec", "claimRef", "name"),
+				    "other");
+		discard(f, &KIND_PV, object_name(json_array_get(all, 0)));
+		settle(f);
+		assert_true(phase_is(f, &KIND_PVC, "c1", "Bound"));
+		fixture_free(f);
+	}
+}
+
 static void readers_share_a_device(void **state)
 {
 	struct fixture *f = fixture_online();
@@ -236,7 +272,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(files_are_shared),	  cmocka_unit_test(device_is_one_volume),
-		cmocka_unit_test(readers_share_a_device), cmocka_unit_test(refused),
+		cmocka_unit_test(readers_share_a_device),
+		cmocka_unit_test(reader_and_writer_at_once), cmocka_unit_test(refused),
 		cmocka_unit_test(of_another_deployment),  cmocka_unit_test(on_a_cluster),
 	};
 

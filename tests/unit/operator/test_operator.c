@@ -561,6 +561,76 @@ static void any_write_may_fail(void **state)
 	}
 }
 
+/* ---- the ledger, while it is loaded ------------------------------------------------------------- */
+
+static void volumes_go(struct fixture *f, const struct kind *kind)
+{
+	cleanup_json json_t *pv = kind == &KIND_PV ? get_pv_of(f, "c1") : NULL;
+
+	if (!pv)
+		return;
+	ledger_drop(f->op.ledger, "pvc-of-another-driver");
+	ledger_drop(f->op.ledger, object_name(pv));
+}
+
+static void claim_goes(struct fixture *f, const struct kind *kind)
+{
+	if (kind == &KIND_PVC)
+		ledger_drop_claim(f->op.ledger, "default/c3");
+}
+
+/* What goes while it is read is not in what was read, and does not make it begin anew. */
+static void ledger_loads_while_volumes_go(void **state)
+{
+	struct fixture *f = fixture_online();
+	add_claim(f, "c1", "gold", "1Gi");
+	add_claim(f, "c2", "gold", "2Gi");
+	settle(f);
+	f->make_rc = -EIO;
+	add_claim(f, "c3", "gold", "4Gi"); /* which is only begun */
+	settle(f);
+	assert_int_equal(ledger_promised(f->op.ledger, NULL), 7 * GIB);
+
+	fixture_restart(f);
+	f->on_list = volumes_go;
+	assert_int_equal(ledger_load(f->op.ledger, &f->r, f->epoch), 0);
+	assert_int_equal(ledger_promised(f->op.ledger, NULL), 6 * GIB);
+	f->epoch++; /* the same with a ledger that was loaded before */
+	ledger_set(f->op.ledger, "pvc-x", "gold-1", GIB, NULL); /* and of which nobody has heard since */
+	assert_int_equal(ledger_load(f->op.ledger, &f->r, f->epoch), 0);
+	assert_int_equal(ledger_promised(f->op.ledger, NULL), 6 * GIB);
+
+	fixture_restart(f);
+	f->on_list = claim_goes;
+	assert_int_equal(ledger_load(f->op.ledger, &f->r, f->epoch), 0);
+	assert_int_equal(ledger_promised(f->op.ledger, NULL), 3 * GIB);
+	f->on_list = NULL;
+	fixture_free(f);
+}
+
+static void volume_grows(struct fixture *f, const struct kind *kind)
+{
+	cleanup_json json_t *pv = kind == &KIND_PV ? get_pv_of(f, "c1") : NULL;
+
+	if (pv)
+		ledger_set(f->op.ledger, object_name(pv), "gold-1", 5 * GIB, "default/c1");
+}
+
+/* What is heard of a volume while it is read is newer than what was read. */
+static void ledger_loads_while_a_volume_changes(void **state)
+{
+	struct fixture *f = fixture_online();
+	add_claim(f, "c1", "gold", "1Gi");
+	settle(f);
+	f->epoch++;
+	f->on_list = volume_grows;
+	assert_int_equal(ledger_load(f->op.ledger, &f->r, f->epoch), 0);
+	assert_int_equal(ledger_promised(f->op.ledger, "gold-1"), 5 * GIB);
+	assert_int_equal(ledger_count(f->op.ledger, "gold-1"), 1);
+	f->on_list = NULL;
+	fixture_free(f);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -586,6 +656,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(leaving_node_says_what_its_pool_waits_for),
 		cmocka_unit_test(kept_data_holds_its_pool),
 		cmocka_unit_test(pool_deleted_by_a_person),
+		cmocka_unit_test(ledger_loads_while_volumes_go),
+		cmocka_unit_test(ledger_loads_while_a_volume_changes),
 		cmocka_unit_test(any_write_may_fail),
 	};
 	if (argc > 1)

@@ -239,6 +239,32 @@ static void clone(void **state)
 	fixture_free(f);
 }
 
+/* A clone that waits for its turn asks less and less often, and says once that it waits; a short one is told soon. */
+static void clone_that_takes_long(void **state)
+{
+	struct fixture *f = online();
+	int polls = 0, events = 0;
+
+	ask_for(f, "a", (struct ask){ 0 });
+	settle(f);
+	f->copy_calls = 1000000;
+	clone_of(f, "b", "a");
+	for (int64_t began = f->now_ms; f->now_ms - began < 300000; polls++) {
+		f->r.again_ms = 0;
+		assert_int_equal(CLAIM_CONTROLLER.reconcile(&f->r, NS "/b"), 0);
+		assert_in_range(f->r.again_ms, 1000, f->now_ms - began < 8000 ? 2000 : 15000);
+		f->now_ms += f->r.again_ms;
+	}
+	assert_in_range(polls, 20, 40);
+	for (size_t i = 0; i < f->events.count; i++)
+		events += str_has_prefix(f->events.items[i], "Provisioning:");
+	assert_int_equal(events, 1);
+	f->copy_calls = 0;
+	settle(f);
+	assert_true(bound(f, "b"));
+	fixture_free(f);
+}
+
 static void clones_refused(void **state)
 {
 	struct fixture *f = online();
@@ -518,6 +544,71 @@ static void retained_and_given(void **state)
 	assert_int_equal(count(f, &KIND_VOLUMESNAPSHOT), 0);
 	assert_int_equal(count(f, &KIND_VOLUMESNAPSHOTCONTENT), 0);
 	assert_int_equal(in_pool(f), 2); /* the two claims' */
+	fixture_free(f);
+}
+
+/* Its owner strips the finalizers: it is gone, and never let its content go. */
+static void strip_and_discard(struct fixture *f, const char *name)
+{
+	patch(f, &KIND_VOLUMESNAPSHOT, name,
+	      json_pack("{s:{s:[]}}", "metadata", "finalizers"));
+	discard(f, &KIND_VOLUMESNAPSHOT, name);
+	assert_null(get(f, &KIND_VOLUMESNAPSHOT, name));
+}
+
+static void snapshot_without_finalizers(void **state)
+{
+	for (int way = 0; way < 4; way++) {
+		bool keeps = way & 1, another = way & 2;
+		struct fixture *f = online();
+
+		add_snapshot_class(f, "keep", false, "Retain");
+		ask_for(f, "a", (struct ask){ 0 });
+		settle(f);
+		add_snapshot(f, "s", "a", keeps ? "keep" : NULL);
+		settle(f);
+		assert_true(ready(f, "s"));
+		cleanup_json json_t *s = get(f, &KIND_VOLUMESNAPSHOT, "s");
+		cleanup_free char *name = snapshot_content_name(s);
+		strip_and_discard(f, "s");
+		if (another) /* of the same name */
+			add_snapshot(f, "s", "a", "no-such-class");
+		settle(f);
+		cleanup_json json_t *content = get(f, &KIND_VOLUMESNAPSHOTCONTENT, name);
+		if (keeps) { /* until an admin deletes it */
+			assert_non_null(content);
+			assert_false(object_deleting(content));
+			discard(f, &KIND_VOLUMESNAPSHOTCONTENT, name);
+			settle(f);
+		}
+		assert_int_equal(count(f, &KIND_VOLUMESNAPSHOTCONTENT), 0);
+		assert_int_equal(in_pool(f), keeps ? 2 : 1);
+		assert_int_equal(ledger_promised(f->op.ledger, NULL), GIB);
+		fixture_free(f);
+	}
+}
+
+/* Likewise while it is being taken: nothing goes on for nobody. */
+static void snapshot_without_finalizers_early(void **state)
+{
+	struct fixture *f = online();
+
+	f->copy_calls = 1000;
+	ask_for(f, "a", (struct ask){ 0 });
+	settle(f);
+	add_snapshot(f, "s", "a", NULL);
+	for (int i = 0; i < 3; i++) {
+		SNAPSHOT_CONTROLLER.reconcile(&f->r, NS "/s");
+		cleanup_json json_t *s = get(f, &KIND_VOLUMESNAPSHOT, "s");
+		cleanup_free char *name = snapshot_content_name(s);
+		CONTENT_CONTROLLER.reconcile(&f->r, name);
+	}
+	assert_int_equal(in_pool(f), 2);
+	assert_false(ready(f, "s"));
+	strip_and_discard(f, "s");
+	settle(f);
+	assert_int_equal(count(f, &KIND_VOLUMESNAPSHOTCONTENT), 0);
+	assert_int_equal(in_pool(f), 1);
 	fixture_free(f);
 }
 
@@ -883,6 +974,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(kinds_of_volumes),
 		cmocka_unit_test(undone_without_its_class),
 		cmocka_unit_test(clone),
+		cmocka_unit_test(clone_that_takes_long),
 		cmocka_unit_test(clones_refused),
 		cmocka_unit_test(clone_of_a_thief),
 		cmocka_unit_test(deleted_while_copying),
@@ -891,6 +983,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(snapshot_and_restore),
 		cmocka_unit_test(classes),
 		cmocka_unit_test(retained_and_given),
+		cmocka_unit_test(snapshot_without_finalizers),
+		cmocka_unit_test(snapshot_without_finalizers_early),
 		cmocka_unit_test(pool_is_down),
 		cmocka_unit_test(claim_is_held_again),
 		cmocka_unit_test(kept_at_the_last_moment),
