@@ -46,14 +46,14 @@ int attach_clear_away(const struct call *c, struct attachment *a, bool force, st
 }
 
 /* A failed connect leaves nothing behind: or, where even that fails, a record that says so. */
-static void undo_connect(const struct call *c, struct attachment *a, bool was_attached)
+static void undo_connect(const struct call *c, struct attachment *a)
 {
 	struct call undo = call_undo(c);
 	struct error problem = ERROR_INIT;
 	char name[256];
 	int r;
 
-	if (was_attached) {
+	if (a->was_attached) {
 		/* its consumer still counts on it (after a reboot, say): only this attempt failed */
 		r = a->driver->disconnect(&undo, a, false, &problem);
 		if (set_state(&undo, a, STATE_ATTACHED, &problem) < 0)
@@ -67,8 +67,7 @@ static void undo_connect(const struct call *c, struct attachment *a, bool was_at
 }
 
 /* Under the record's lock. */
-static int do_connect(const struct call *c, struct attachment *a, bool was_attached,
-		      struct error *err)
+static int do_connect(const struct call *c, struct attachment *a, struct error *err)
 {
 	cleanup_lock struct lock target = LOCK_INIT;
 	int r;
@@ -83,7 +82,7 @@ static int do_connect(const struct call *c, struct attachment *a, bool was_attac
 	if (r >= 0)
 		r = set_state(c, a, STATE_ATTACHED, err);
 	if (r < 0)
-		undo_connect(c, a, was_attached);
+		undo_connect(c, a);
 	return r;
 }
 
@@ -152,7 +151,11 @@ int attach_connect(const struct call *c, struct attachment **want, struct error 
 		*want = TAKE_PTR(old);
 		return r;
 	}
-	return do_connect(c, *want, settled == SETTLED_BROKEN, err);
+	(*want)->was_attached = settled == SETTLED_BROKEN;
+	/* also in the record of an attempt that fails: what is there may work again without another */
+	if ((*want)->was_attached && streq(old->target, (*want)->target) && !(*want)->path)
+		(*want)->path = TAKE_PTR(old->path);
+	return do_connect(c, *want, err);
 }
 
 /* Under the record's lock. A disconnect that was refused leaves the volume as it was. */

@@ -20,13 +20,17 @@ struct attachment {
 	char target_id[HASH_TEXT_MAX]; /* its hash: names its lock, its mount point */
 	json_t *detail; /* what the driver needs to find it again (strings only) */
 	enum attach_state state;
-	char *path; /* NULL until connected */
+	char *path; /* NULL until connected for the first time */
 	char boot_id[40]; /* of the boot in which it was connected */
 	int64_t since_ms;
 	/* who has to do with the same target too; counted under its lock, not in the record */
 	int others; /* attached */
 	int interrupted; /* left by a process that died, this one itself included */
 	int unreadable; /* records of which nobody can say whose target they use */
+	/* of the connect that is under way; not in the record either */
+	bool was_attached; /* a consumer counts on it already: what was there before is not undone */
+	bool begun; /* it has begun to mount */
+	bool served; /* and when it did, an older mount's client ran there still */
 };
 
 void attachment_free(struct attachment *a);
