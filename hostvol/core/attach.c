@@ -105,6 +105,9 @@ static int settle_old(const struct call *c, struct attachment *old, const struct
 	r = lock_target(c, old, &target, err);
 	if (r < 0)
 		return r;
+	/* whoever connected it again died: it is what it was before, as far as it still works */
+	if (attachment_has_consumer(old))
+		old->state = STATE_ATTACHED;
 	if (old->state == STATE_ATTACHED) {
 		if (old->driver != want->driver ||
 		    !params_same_volume(want->driver, old->params, want->params))
@@ -112,8 +115,10 @@ static int settle_old(const struct call *c, struct attachment *old, const struct
 					 "%s is connected already from another place (%.150s): "
 					 "disconnect it first, or use another volumeId",
 					 attachment_name(old, name, sizeof(name)), old->target);
-		if (old->driver->verify(c, old, &problem) >= 0)
-			return SETTLED_KEPT;
+		if (old->driver->verify(c, old, &problem) >= 0) {
+			r = old->was_attached ? journal_store(c, old, err) : 0;
+			return r < 0 ? r : SETTLED_KEPT;
+		}
 		call_log(c, HOSTVOL_LOG_INFO, "%s is connected again: %s",
 			 attachment_name(old, name, sizeof(name)), problem.message);
 	}
@@ -162,7 +167,7 @@ int attach_connect(const struct call *c, struct attachment **want, struct error 
 static int do_disconnect(const struct call *c, struct attachment *a, bool force, struct error *err)
 {
 	cleanup_lock struct lock target = LOCK_INIT;
-	enum attach_state before = a->state;
+	bool had_consumer = attachment_has_consumer(a);
 	struct call undo;
 	int r;
 
@@ -173,7 +178,7 @@ static int do_disconnect(const struct call *c, struct attachment *a, bool force,
 	if (r < 0)
 		return r;
 	r = attach_clear_away(c, a, force, err);
-	if (r < 0 && before == STATE_ATTACHED) {
+	if (r < 0 && had_consumer) {
 		undo = call_undo(c);
 		if (a->driver->verify(&undo, a, NULL) >= 0)
 			set_state(&undo, a, STATE_ATTACHED, NULL);
