@@ -46,14 +46,14 @@ int attach_clear_away(const struct call *c, struct attachment *a, bool force, st
 }
 
 /* A failed connect leaves nothing behind: or, where even that fails, a record that says so. */
-static void undo_connect(const struct call *c, struct attachment *a, bool was_attached)
+static void undo_connect(const struct call *c, struct attachment *a)
 {
 	struct call undo = call_undo(c);
 	struct error problem = ERROR_INIT;
 	char name[256];
 	int r;
 
-	if (was_attached) {
+	if (a->was_attached) {
 		/* its consumer still counts on it (after a reboot, say): only this attempt failed */
 		r = a->driver->disconnect(&undo, a, false, &problem);
 		if (set_state(&undo, a, STATE_ATTACHED, &problem) < 0)
@@ -67,8 +67,7 @@ static void undo_connect(const struct call *c, struct attachment *a, bool was_at
 }
 
 /* Under the record's lock. */
-static int do_connect(const struct call *c, struct attachment *a, bool was_attached,
-		      struct error *err)
+static int do_connect(const struct call *c, struct attachment *a, struct error *err)
 {
 	cleanup_lock struct lock target = LOCK_INIT;
 	int r;
@@ -83,7 +82,7 @@ static int do_connect(const struct call *c, struct attachment *a, bool was_attac
 	if (r >= 0)
 		r = set_state(c, a, STATE_ATTACHED, err);
 	if (r < 0)
-		undo_connect(c, a, was_attached);
+		undo_connect(c, a);
 	return r;
 }
 
@@ -106,6 +105,9 @@ static int settle_old(const struct call *c, struct attachment *old, const struct
 	r = lock_target(c, old, &target, err);
 	if (r < 0)
 		return r;
+	/* whoever connected it again died: it is what it was before, as far as it still works */
+	if (attachment_has_consumer(old))
+		old->state = STATE_ATTACHED;
 	if (old->state == STATE_ATTACHED) {
 		if (old->driver != want->driver ||
 		    !params_same_volume(want->driver, old->params, want->params))
@@ -113,8 +115,10 @@ static int settle_old(const struct call *c, struct attachment *old, const struct
 					 "%s is connected already from another place (%.150s): "
 					 "disconnect it first, or use another volumeId",
 					 attachment_name(old, name, sizeof(name)), old->target);
-		if (old->driver->verify(c, old, &problem) >= 0)
-			return SETTLED_KEPT;
+		if (old->driver->verify(c, old, &problem) >= 0) {
+			r = old->was_attached ? journal_store(c, old, err) : 0;
+			return r < 0 ? r : SETTLED_KEPT;
+		}
 		call_log(c, HOSTVOL_LOG_INFO, "%s is connected again: %s",
 			 attachment_name(old, name, sizeof(name)), problem.message);
 	}
@@ -152,14 +156,18 @@ int attach_connect(const struct call *c, struct attachment **want, struct error 
 		*want = TAKE_PTR(old);
 		return r;
 	}
-	return do_connect(c, *want, settled == SETTLED_BROKEN, err);
+	(*want)->was_attached = settled == SETTLED_BROKEN;
+	/* also in the record of an attempt that fails: what is there may work again without another */
+	if ((*want)->was_attached && streq(old->target, (*want)->target) && !(*want)->path)
+		(*want)->path = TAKE_PTR(old->path);
+	return do_connect(c, *want, err);
 }
 
 /* Under the record's lock. A disconnect that was refused leaves the volume as it was. */
 static int do_disconnect(const struct call *c, struct attachment *a, bool force, struct error *err)
 {
 	cleanup_lock struct lock target = LOCK_INIT;
-	enum attach_state before = a->state;
+	bool had_consumer = attachment_has_consumer(a);
 	struct call undo;
 	int r;
 
@@ -170,7 +178,7 @@ static int do_disconnect(const struct call *c, struct attachment *a, bool force,
 	if (r < 0)
 		return r;
 	r = attach_clear_away(c, a, force, err);
-	if (r < 0 && before == STATE_ATTACHED) {
+	if (r < 0 && had_consumer) {
 		undo = call_undo(c);
 		if (a->driver->verify(&undo, a, NULL) >= 0)
 			set_state(&undo, a, STATE_ATTACHED, NULL);

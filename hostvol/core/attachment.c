@@ -178,7 +178,8 @@ int attachment_to_json(const struct attachment *a, json_t **ret, struct error *e
 		      a->volume_id, "consumer", a->consumer, "state", state_names[a->state], "path",
 		      a->path ? a->path : "", "target", a->target, "detail", a->detail, "bootId",
 		      a->boot_id, "since", time_text(a->since_ms, since));
-	if (!o)
+	if (!o || (a->state == STATE_CONNECTING && a->was_attached &&
+		   json_object_set_new(o, "wasAttached", json_true()) < 0))
 		return no_memory(err);
 	*ret = TAKE_PTR(o);
 	return 0;
@@ -225,6 +226,7 @@ int attachment_from_json(const json_t *o, struct attachment **ret, struct error 
 	a->path = path[0] ? strdup(path) : NULL;
 	if (!a->params || !a->detail || !a->target || (path[0] && !a->path))
 		return no_memory(err);
+	a->was_attached = jbool(o, "wasAttached");
 	hash_of(a->target_id, a->target);
 	snprintf(a->boot_id, sizeof(a->boot_id), "%s", boot ? boot : "");
 	if (since)

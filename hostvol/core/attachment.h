@@ -20,14 +20,28 @@ struct attachment {
 	char target_id[HASH_TEXT_MAX]; /* its hash: names its lock, its mount point */
 	json_t *detail; /* what the driver needs to find it again (strings only) */
 	enum attach_state state;
-	char *path; /* NULL until connected */
+	char *path; /* NULL until connected for the first time */
 	char boot_id[40]; /* of the boot in which it was connected */
 	int64_t since_ms;
 	/* who has to do with the same target too; counted under its lock, not in the record */
-	int others; /* attached */
+	int others; /* with a consumer */
 	int interrupted; /* left by a process that died, this one itself included */
 	int unreadable; /* records of which nobody can say whose target they use */
+	/*
+	 * While connecting: a consumer counts on it already, what was there before is not undone. In
+	 * the record, so that the consumer is not forgotten either where the process dies meanwhile.
+	 */
+	bool was_attached;
+	/* of the connect that is under way; not in the record */
+	bool begun; /* it has begun to mount */
+	bool served; /* and when it did, an older mount's client ran there still */
 };
+
+/* Attached, or just being connected again. */
+static inline bool attachment_has_consumer(const struct attachment *a)
+{
+	return a->state == STATE_ATTACHED || (a->state == STATE_CONNECTING && a->was_attached);
+}
 
 void attachment_free(struct attachment *a);
 static inline void attachment_free_p(struct attachment **a)

@@ -137,7 +137,7 @@ static int count_one(struct attachment *a, void *userdata)
 		return 0;
 	if (a->state != STATE_ATTACHED)
 		of->interrupted++;
-	else if (!streq(a->id, of->id))
+	if (attachment_has_consumer(a) && !streq(a->id, of->id))
 		of->others++;
 	return 0;
 }

@@ -142,9 +142,24 @@ static int look(const struct call *c, struct attachment *a, struct error *err)
 	return MOUNT_FOREIGN;
 }
 
-static bool means_dead(int r)
+/* Whether the program that serves the mount point runs. */
+static bool is_served(const struct call *c, const struct attachment *a)
 {
-	return r == -ENOTCONN || r == -ESTALE || r == -EHOSTDOWN || r == -ESHUTDOWN;
+	const char *program = a->driver->mount->client;
+
+	return program && c->host->await_end(c->host, program, attachment_detail(a, "mountPoint"),
+					     false, 0) < 0;
+}
+
+/*
+ * Whether r is the answer of a mount that will never work again. A client that lives says -ENOTCONN
+ * too, while no server of its volume can be reached; when one can, all who use it work on.
+ */
+static bool means_dead(const struct call *c, const struct attachment *a, int r)
+{
+	if (r == -ENOTCONN)
+		return !is_served(c, a);
+	return r == -ESTALE || r == -EHOSTDOWN || r == -ESHUTDOWN;
 }
 
 static int probe(const struct call *c, struct attachment *a, struct error *err)
@@ -259,7 +274,7 @@ static int unmount_once(const struct call *c, struct attachment *a, bool force, 
 	r = c->host->unmount(c->host, point, force ? HOST_UNMOUNT_DETACH : HOST_UNMOUNT_PLAIN,
 			     left);
 	/* in use, but by those who only get errors from it: nothing is taken away from them */
-	if (r == -EBUSY && !force && means_dead(c->host->probe(c->host, point, left)))
+	if (r == -EBUSY && !force && means_dead(c, a, c->host->probe(c->host, point, left)))
 		r = c->host->unmount(c->host, point, HOST_UNMOUNT_DETACH, left);
 	if (r == -EBUSY)
 		return error_set(err, EBUSY, "%s, mounted at %s, is in use: end what uses it",
@@ -295,6 +310,9 @@ static int mount_now(const struct call *c, struct attachment *a, struct error *e
 	/* the helper of a caller that died may be at work still, and mount over what is mounted here */
 	if (a->interrupted && a->driver->mount->end_helper)
 		a->driver->mount->end_helper(c, a, true);
+	a->begun = true;
+	/* of a mount that was here before, in which somebody is still: not ours to end */
+	a->served = is_served(c, a);
 	r = c->host->make_dir(c->host, point, 0755);
 	if (r < 0)
 		return error_errno(err, -r, "cannot make the mount point %s", point);
@@ -397,7 +415,7 @@ int mount_connect(const struct call *c, struct attachment *a, struct error *err)
 			r = mount_now(c, a, err);
 	} else {
 		r = probe(c, a, err);
-		if (means_dead(r))
+		if (means_dead(c, a, r))
 			r = replace_dead(c, a, err);
 	}
 	if (r >= 0)
@@ -413,13 +431,16 @@ int mount_disconnect(const struct call *c, struct attachment *a, bool force, str
 
 	if (a->others || (a->driver->mount->in_place && !is_made_here(c, a)))
 		return 0;
+	/* it failed before it mounted anything: what is there is its consumer's, and may come back */
+	if (failed && a->was_attached && !a->begun)
+		return 0;
 	r = unmount_all(c, a, force, err);
 	/* a connect that found another's mount in the way did nothing that could be undone */
 	if (failed && r == -EBUSY && look(c, a, NULL) == MOUNT_FOREIGN)
 		return 0;
 	if (r < 0)
 		return r;
-	if (a->driver->mount->end_helper)
+	if (a->driver->mount->end_helper && !a->served)
 		a->driver->mount->end_helper(c, a, failed);
 	if (a->driver->mount->in_place) {
 		forget_made_here(c, a);

@@ -101,7 +101,8 @@ int attach_list(const struct call *c, const char *volume_id, json_t **ret, struc
 }
 
 /*
- * Both an undone connect and a finished disconnect are a disconnect. Read again under the lock:
+ * Both an undone connect and a finished disconnect are a disconnect. What was only being connected
+ * again is its consumer's as before, and whether it works is verified by whoever asks next. Read again under the lock:
  * whoever was at work on it may have come to its end meanwhile.
  */
 static int recover_locked(const struct call *c, const char *id, struct attachment **ret,
@@ -125,7 +126,12 @@ static int recover_locked(const struct call *c, const char *id, struct attachmen
 	r = journal_count_users(c, a, err);
 	if (r < 0)
 		return r;
-	r = attach_clear_away(c, a, false, err);
+	if (attachment_has_consumer(a)) {
+		a->state = STATE_ATTACHED;
+		r = journal_store(c, a, err);
+	} else {
+		r = attach_clear_away(c, a, false, err);
+	}
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(a);
@@ -147,7 +153,9 @@ static int recover_one(struct attachment *a, void *userdata)
 	if (r == 0)
 		return 0;
 	if (r > 0)
-		action = done->state == STATE_CONNECTING ? "undone" : "finished";
+		action = done->state == STATE_CONNECTING ? "undone"
+			 : done->state == STATE_ATTACHED ? "kept"
+							 : "finished";
 	else
 		s->result = 1;
 	o = json_pack("{s:s, s:s, s:s, s:s}", "volumeId", a->volume_id, "consumer", a->consumer,

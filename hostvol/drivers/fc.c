@@ -294,8 +294,8 @@ static int count_other(struct attachment *a, void *userdata)
 	struct others *o = userdata;
 	struct fc_targets theirs;
 
-	if (a->driver != o->of->driver || a->state != STATE_ATTACHED || streq(a->id, o->of->id) ||
-	    read_targets(a, &theirs, NULL) < 0)
+	if (a->driver != o->of->driver || !attachment_has_consumer(a) ||
+	    streq(a->id, o->of->id) || read_targets(a, &theirs, NULL) < 0)
 		return 0;
 	for (int i = 0; i < theirs.count; i++)
 		for (int j = 0; j < o->targets->count; j++)

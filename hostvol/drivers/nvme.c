@@ -228,7 +228,7 @@ static int count_sharer(struct attachment *a, void *userdata)
 	char disk[DISK_NAME_MAX];
 	struct nvme_target t;
 
-	s->count += a->state == STATE_ATTACHED && !streq(a->id, s->of->id) &&
+	s->count += attachment_has_consumer(a) && !streq(a->id, s->of->id) &&
 		    streq(a->target, s->of->target) && find(s->c, a, &t, disk, NULL) == 1 &&
 		    streq(disk, s->disk);
 	return 0;

@@ -349,6 +349,7 @@ static const struct mount_type mount_type = {
 	.mount = vz_mount,
 	.end_helper = vz_end_helper,
 	.is_source = vz_is_source,
+	.client = MOUNT_PROGRAM,
 };
 
 const struct driver driver_vzstorage = {

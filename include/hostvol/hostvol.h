@@ -225,7 +225,8 @@ HOSTVOL_API int hostvol_get_device_path(struct hostvol *h, const char *volume_id
  * An attachment record is a connection info (no secrets) and more:
  *   {"version", "driverVolumeType", "data", "volumeId", "consumer", "state", "path", "target", "detail",
  *    "bootId", "since"}
- * state is "attached", or "connecting" or "disconnecting" where a process died in the middle. In
+ * state is "attached", or "connecting" or "disconnecting" where a process died in the middle;
+ * "wasAttached": true is added where it was connecting what had been attached before. In
  * lists "health" is added: "ok", or what is wrong. A record can be given to disconnect.
  */
 HOSTVOL_API int hostvol_get_connector_properties_json(struct hostvol *h, bool multipath,
@@ -248,7 +249,8 @@ HOSTVOL_API int hostvol_list_json(struct hostvol *h, const char *volume_id, char
 				  struct hostvol_error *err);
 /*
  * Takes up what died in the middle: an interrupted connect is undone, an interrupted disconnect
- * finished. Gives [{"volumeId", "consumer", "action": "undone"|"finished"|"failed", "message"}].
+ * finished; what was attached before such a connect is kept. Gives [{"volumeId", "consumer",
+ * "action": "undone"|"finished"|"kept"|"failed", "message"}].
  * 1: some could not be brought to an end; they are tried again next time.
  */
 HOSTVOL_API int hostvol_recover_json(struct hostvol *h, char **ret_json, struct hostvol_error *err);

@@ -103,6 +103,25 @@ check "the target is gone" [ ! -e "$K/pods/d2" ]
 check "unpublish again" unpublish d d2
 check "one that is busy is refused" bash -c "cd $K/pods/d1 && $(declare -f call vid unpublish refuses); CALL=$CALL sock=$sock id=$id K=$K; refuses FAILED_PRECONDITION unpublish d d1"
 
+echo "# an outage: no brick answers, while a pod is in its volume"
+its_client() { pgrep -f "^glusterfs .*$dir/node-state/hostvol/mnt/"; }
+was=$(its_client)
+exec 8>> "$K/pods/d1/held"
+brick_down
+check "its users get errors" wait_for 5 bash -c "! stat $K/pods/d1/file"
+check "publishing fails" refuses UNAVAILABLE publish d d4
+check "also where it is published" refuses UNAVAILABLE publish d d1
+check "which ends no client" [ "$(its_client)" = "$was" ]
+check "and takes nothing away" once "$K/pods/d1"
+check "the brick comes back" wait_for 30 brick_up
+check "after it, the pod has its files" wait_for 30 stat "$K/pods/d1/file" "$root/subvol/d"
+echo held >&8
+exec 8>&-
+check "what it held open included" grep -q held "$root/subvol/d/held"
+check "and publishing works" publish d d4
+check "by the same client" [ "$(its_client)" = "$was" ]
+check "unpublish" unpublish d d4
+
 echo "# paths"
 check "a single writer has one target" bash -c "$(declare -f call vid publish cap_of refuses); CALL=$CALL sock=$sock id=$id K=$K block_cap= mount_cap= cap='$single_cap'; refuses FAILED_PRECONDITION publish d d3"
 check "a target outside kubelet's directory" refuses INVALID_ARGUMENT publish d ../../out

@@ -3,6 +3,8 @@
 # hostvol against a real GlusterFS volume of one node, in a network and a mount namespace of its own.
 # Prints TAP. HOSTVOL names the program.
 set -u
+# in a mount namespace of its own: those of others that are made meanwhile would copy our mounts, and keep them
+[ -n "${QM_HOSTVOL_NS:-}" ] || [ "$(id -u)" != 0 ] || QM_HOSTVOL_NS=1 exec unshare --mount --propagation private "$0" "$@"
 HOSTVOL=${HOSTVOL:-$(dirname "$0")/../../build/hostvol/hostvol}
 HOSTVOL=$(realpath "$HOSTVOL")
 . "$(dirname "$0")/one_node.sh"
@@ -45,6 +47,40 @@ check "the mount stays for the third" test "$(mounts)" = 1
 (cd "$b" && hv disconnect b --consumer=x 2>"$dir/err")
 check "a mount in use is refused" test $? = 4
 check "and stays connected" test "$(hv path b)" = "$b"
+
+# an outage: no brick answers, while somebody holds a file at a place where the volume is shown (a pod).
+# The client lives, and whoever connects meanwhile takes nothing away from it.
+served_by() { [ "$(client_pid)" = "$1" ] && [ "$(mounts)" = 1 ]; }
+no_answer() { ! stat "$b" >/dev/null 2>&1; }
+again() { info subvol/b b | hv connect - --consumer=x >"$dir/out" 2>"$dir/err"; }
+write_on() { echo after >&9; }
+one_client() { [ "$(clients)" = 1 ]; }
+mkdir "$dir/pod" && mount --bind "$b" "$dir/pod" && exec 9>>"$dir/pod/held" && echo before >&9
+first=$(client_pid)
+mv "$root/subvol/b" "$root/subvol/elsewhere"
+again
+check "a name that is not found for now is an error" grep -q "cannot find subvol/b" "$dir/err"
+check "for which nothing is unmounted, and no client ended" served_by "$first"
+mv "$root/subvol/elsewhere" "$root/subvol/b"
+brick_down
+wait_for 10 no_answer
+again
+check "connecting during an outage is an error" grep -q "not connected" "$dir/err"
+check "which leaves mount and client alone" served_by "$first"
+check "and the record" sh -c "'$HOSTVOL' list --json | grep '\"volumeId\": *\"b\"'"
+umount "$root"
+again
+check "so it is where the mount has gone" grep -q "not connected" "$dir/err"
+check "whose client serves those who are in it still" kill -0 "$first"
+check "and nothing is left of the attempt" test "$(mounts)$(clients)" = 01
+check "the brick comes back" wait_for 30 brick_up
+check "after it, connecting works" wait_for 30 again
+check "and the old client finds its brick again" wait_for 30 stat "$dir/pod/held"
+check "so that who was there works on" write_on
+exec 9>&-
+check "in the same file" grep -q after "$b/held"
+umount "$dir/pod"
+check "the last one out ends the old client" wait_for 10 one_client
 
 kill -9 "$(client_pid)"
 sleep 0.2

@@ -15,6 +15,10 @@ client_pid() { pgrep -f "^glusterfs .*$dir/state/hostvol/mnt/"; }
 clients() { client_pid | wc -l; }
 in_box() { nsenter --net=/run/netns/$id --mount="/proc/$box/ns/mnt" "$@"; }
 gluster() { in_box gluster --mode=script "$@"; }
+# The volume's one brick is killed, and started again: by glusterd once it has seen that it is gone.
+brick_pid() { pgrep -f "^[^ ]*glusterfsd .*$dir/brick/b"; }
+brick_down() { kill -9 $(brick_pid); }
+brick_up() { brick_pid || { gluster volume start $id force && brick_pid; }; }
 
 # $others: processes that the test started
 cleanup() {

@@ -126,7 +126,9 @@ static int fake_await_end(const struct hostvol_host *host, const char *program,
 
 	if (kill && streq(f->late, last_arg))
 		f->late[0] = '\0';
-	STEP(host, -ETIMEDOUT, 0);
+	f->killed += kill;
+	f->client_lives &= !kill;
+	STEP(host, -ETIMEDOUT, f->client_lives ? -ETIMEDOUT : 0);
 }
 
 static int do_mountinfo(struct fake *f, char **ret)

@@ -37,6 +37,8 @@ struct fake {
 	int helper_delay_ms;
 	char missing[100]; /* a sub path that is not there */
 	char late[300]; /* a client whose caller died, which will mount here */
+	bool client_lives; /* a process serves the mount points, whatever it answers */
+	int killed; /* how often such processes were ended */
 	struct hostvol_host host;
 	/* vendors: the devices that there are (NULL-ended paths), and the programs that bring them */
 	struct fake_device devices[4];

@@ -234,6 +234,52 @@ static void test_dead_mount_is_replaced(void **state)
 	assert_int_equal(rig->fake->mount_count, 0);
 }
 
+/*
+ * The servers cannot be reached for a while. The client lives, and those who use it work on afterwards:
+ * an attempt to connect that fails meanwhile takes nothing away from them.
+ */
+static void test_outage_is_no_death(void **state)
+{
+	struct rig *rig = *state;
+	cleanup_free char *a = must_connect(rig, GLUSTER_A), *again = NULL;
+
+	rig->fake->client_lives = rig->fake->mounts[0].dead = true;
+	fails_with(rig, GLUSTER_A, ENOTCONN, "does not answer");
+	assert_int_equal(rig->fake->mounts_made, 1);
+	assert_int_equal(rig->fake->unmounts_made, 0);
+	assert_int_equal(rig->fake->killed, 0);
+	rig->fake->mounts[0].dead = false;
+	again = must_connect(rig, GLUSTER_A);
+	assert_string_equal(a, again);
+	assert_int_equal(rig->fake->mounts_made, 1);
+	/* nor is it detached from under those who are in it */
+	rig->fake->mounts[0].dead = rig->fake->mounts[0].busy = true;
+	assert_int_equal(rig_disconnect(rig, "a", "", 0), -EBUSY);
+	assert_int_equal(rig->fake->mount_count, 1);
+}
+
+/* The mount answers, but not for this volume; or it has gone, while its client serves others. */
+static void test_failed_reconnect_undoes_its_own(void **state)
+{
+	struct rig *rig = *state;
+
+	connect_only(rig, GLUSTER_A);
+	rig->fake->client_lives = true;
+	snprintf(rig->fake->missing, sizeof(rig->fake->missing), "s/a");
+	fails_with(rig, GLUSTER_A, ENOENT, "cannot find s/a");
+	assert_int_equal(rig->fake->mount_count, 1);
+	rig->fake->missing[0] = '\0';
+	rig->fake->mount_count = 0;
+	rig->fake->helper_says = "not now";
+	fails_with(rig, GLUSTER_A, EIO, "cannot mount");
+	assert_int_equal(rig->fake->killed, 0);
+	/* where nobody was served before, what the attempt started is ended */
+	rig->fake->client_lives = false;
+	fails_with(rig, GLUSTER_A, EIO, "cannot mount");
+	assert_int_equal(rig->fake->killed, 1);
+	assert_int_equal(rig_records(rig), 1);
+}
+
 static void test_in_use_is_refused(void **state)
 {
 	struct rig *rig = *state;
@@ -417,6 +463,8 @@ int main(void)
 		RIG_TEST(test_another_place_is_refused),
 		RIG_TEST(test_nfs_versions),
 		RIG_TEST(test_dead_mount_is_replaced),
+		RIG_TEST(test_outage_is_no_death),
+		RIG_TEST(test_failed_reconnect_undoes_its_own),
 		RIG_TEST(test_gluster_server_gone),
 		RIG_TEST(test_in_use_is_refused),
 		RIG_TEST(test_after_a_reboot),

@@ -96,6 +96,15 @@ static void assert_in_order(struct rig *rig, const struct scenario *s)
 	}
 }
 
+/* A consumer that had it before is not forgotten, also where the next attempt fails. */
+static void assert_remembered(struct rig *rig, const struct scenario *s)
+{
+	rig->fake->helper_says = "not now";
+	act(rig, s);
+	rig->fake->helper_says = NULL;
+	assert_int_equal(rig_records(rig), 1);
+}
+
 /* All can be used and taken away afterwards. */
 static void assert_usable(struct rig *rig, const struct scenario *s)
 {
@@ -136,6 +145,8 @@ static bool interrupt_at(const struct scenario *s, enum fake_fault fault, int at
 		assert_int_equal(hostvol_recover_json(rig->h, &done, NULL), 0);
 		assert_in_order(rig, s);
 	}
+	if (s->what == REPLACE_DEAD)
+		assert_remembered(rig, s);
 	assert_usable(rig, s);
 	rig_teardown(&state);
 	return calls >= at;
