@@ -93,15 +93,20 @@ int take_away(const char *path, bool force, struct error *err);
 /* lapse_s: after so long without a sign a holder counts as gone; 0: the default. */
 int fences_start(struct csi_node *n, int64_t lapse_s, struct error *err);
 void fences_end(struct csi_node *n); /* NULL-safe */
+/* Until nothing of this machine writes to the device, or has it for itself; -EBUSY: something does. */
+int device_await_idle(struct csi_node *n, unsigned major, unsigned minor, struct error *err);
 /*
- * Reserves the device, which nothing here writes to yet, for this node. -EBUSY: another has it, and
- * has given a sign of life; -EOPNOTSUPP: it has no reservations.
+ * Reserves the device for this node. -EBUSY: another has it, and has given a sign of life, or
+ * something here uses it without a reservation; -EOPNOTSUPP: it has no reservations.
  */
 int device_fence(struct csi_node *n, const char *staging, unsigned major, unsigned minor,
 		 struct error *err);
-/* -ESTALE: another node has taken the device, which is staged here. */
+/*
+ * Of a device that is staged here: 1: this node holds it; 0: it does not, or that cannot be told;
+ * -ESTALE: another node has taken it.
+ */
 int device_fence_kept(struct csi_node *n, unsigned major, unsigned minor, struct error *err);
-/* Whether another node has taken it. */
+/* Lets go of it, which nothing here writes to any more. Whether another node has taken it. */
 bool device_unfence(struct csi_node *n, unsigned major, unsigned minor);
 
 /* ---- whose a target is (node_lost.c) ---------------------------------------------------------- */
@@ -120,7 +125,7 @@ int stage_present(struct csi_node *n, const json_t *record, const char *staging,
 		  const struct wanted *w, struct error *err);
 /*
  * Ends the record's use, and the reservation of its device: instead of record_disconnect wherever
- * stage_present came before. Nothing here writes to it any more.
+ * stage_present came before. -EBUSY while something here still writes to the device.
  */
 int stage_disconnect(struct csi_node *n, const json_t *record, struct error *err);
 /* Undoes stage_present, but for that; the record stays. */

@@ -168,24 +168,39 @@ static bool is_shared(struct csi_node *n, const json_t *record)
 	return false;
 }
 
-/* Whether another node has taken it. Its last data goes first, while nobody else can write. */
-static bool unfence(struct csi_node *n, const json_t *record)
+/*
+ * 1: another node has taken it. What is reserved for this node goes only when its last data has gone:
+ * whoever comes next would find it half written, and the target refuse the rest. One that is not
+ * reserved, or does not answer, is left to hostvol, which looks for itself.
+ */
+static int unfence(struct csi_node *n, const json_t *record, struct error *err)
 {
 	const char *path = jstr(record, "path");
 	struct host_stat st = { 0 };
+	int held, r = 0;
 
 	if (is_shared(n, record) || n->host->stat(n->host, path, &st, STEP_MS) < 0 ||
 	    st.type != HOST_FILE_BLOCK)
-		return false;
-	(void)n->host->flush(n->host, path, STEP_MS);
-	return device_unfence(n, st.major, st.minor);
+		return 0;
+	held = device_fence_kept(n, st.major, st.minor, NULL);
+	if (held > 0)
+		r = device_await_idle(n, st.major, st.minor, err);
+	if (r < 0)
+		return r;
+	r = n->host->flush(n->host, path, STEP_MS);
+	if (held > 0 && r < 0)
+		return error_errno(err, -r, "cannot bring what was written to %s to the storage",
+				   path);
+	return held != 0 && device_unfence(n, st.major, st.minor);
 }
 
 int stage_disconnect(struct csi_node *n, const json_t *record, struct error *err)
 {
-	bool lost = unfence(n, record);
-	int r = record_disconnect(n->h, record, 0, err);
+	int lost = unfence(n, record, err), r;
 
+	if (lost < 0)
+		return lost;
+	r = record_disconnect(n->h, record, 0, err);
 	/* what was written here since then cannot be brought to the storage, and must not */
 	return r == -EIO && lost ? record_disconnect(n->h, record, HOSTVOL_FORCE, err) : r;
 }
