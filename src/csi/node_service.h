@@ -21,6 +21,7 @@ struct csi_node {
 	char *typed_base; /* the same as given: what callers' paths begin with */
 	char *pools_dir; /* see pools.h; NULL: none */
 	char *published; /* the directory of node_lost.c */
+	char *read_only; /* the directory of node_readonly.c */
 	int64_t max_volumes;
 	struct hostvol *h;
 	const struct hostvol_host *host;
@@ -108,6 +109,15 @@ int device_fence(struct csi_node *n, const char *staging, unsigned major, unsign
 int device_fence_kept(struct csi_node *n, unsigned major, unsigned minor, struct error *err);
 /* Lets go of it, which nothing here writes to any more. Whether another node has taken it. */
 bool device_unfence(struct csi_node *n, unsigned major, unsigned minor);
+
+/* ---- devices for readers alone (node_readonly.c) ---------------------------------------------- */
+
+/* Whether it was made read-only here. */
+bool device_is_reader(const struct csi_node *n, unsigned major, unsigned minor);
+/* Has the kernel refuse writes to it. What is read-only already stays so for ever. */
+int device_make_reader(const struct csi_node *n, unsigned major, unsigned minor, struct error *err);
+/* Undoes that, where it was done here. -EBUSY while somebody has it open for writing or mounted. */
+int device_end_reader(struct csi_node *n, unsigned major, unsigned minor, struct error *err);
 
 /* ---- whose a target is (node_lost.c) ---------------------------------------------------------- */
 

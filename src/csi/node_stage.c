@@ -129,6 +129,45 @@ static bool held_by_driver(const json_t *record)
 	       json_is_true(jget(record, "data", driver->exclusive));
 }
 
+/* Whether the device is another volume's here, too, which needs it as it is. staged: and uses it. */
+static bool is_shared(struct csi_node *n, const json_t *record, bool staged)
+{
+	cleanup_json json_t *records = NULL;
+	json_t *other;
+	size_t i;
+
+	if (records_find(n->h, NULL, NULL, &records, NULL) < 0)
+		return true;
+	json_array_foreach (records, i, other) {
+		cleanup_with(staged_done) struct staged s = { 0 };
+
+		if (!streq(jstr(other, "path"), jstr(record, "path")) ||
+		    streq(jstr(other, "consumer"), jstr(record, "consumer")))
+			continue;
+		if (!staged || staged_look(other, &s, NULL) < 0 || s.shape != SHAPE_DIRECTORY)
+			return true;
+	}
+	return false;
+}
+
+/* A device is either for readers or for writers here, from before it is staged. */
+static int set_access(struct csi_node *n, const struct staged *s, const struct host_stat *st,
+		      const struct wanted *w, struct error *err)
+{
+	bool shared;
+
+	if (st->type != HOST_FILE_BLOCK || s->shape != SHAPE_DIRECTORY)
+		return 0;
+	shared = is_shared(n, s->record, true);
+	if (w->read_only)
+		return shared ? 0 : device_make_reader(n, st->major, st->minor, err);
+	if (shared && device_is_reader(n, st->major, st->minor))
+		return error_set(err, EBUSY,
+				 "%s is staged here for reading only, too: end the pod that reads it",
+				 jstr(s->record, "path"));
+	return device_end_reader(n, st->major, st->minor, err); /* of a reader that was killed */
+}
+
 /* A file's lock keeps other nodes out; of a device a reservation, or what its driver does. */
 static int fence(struct csi_node *n, const struct staged *s, const struct host_stat *st,
 		 const struct wanted *w, struct error *err)
@@ -152,22 +191,6 @@ static int fence(struct csi_node *n, const struct staged *s, const struct host_s
 	return r < 0 ? error_prefix(err, "%s", path) : 0;
 }
 
-/* Whether the device is another volume's here, too, which needs the reservation on. */
-static bool is_shared(struct csi_node *n, const json_t *record)
-{
-	cleanup_json json_t *records = NULL;
-	json_t *other;
-	size_t i;
-
-	if (records_find(n->h, NULL, NULL, &records, NULL) < 0)
-		return true;
-	json_array_foreach (records, i, other)
-		if (streq(jstr(other, "path"), jstr(record, "path")) &&
-		    !streq(jstr(other, "consumer"), jstr(record, "consumer")))
-			return true;
-	return false;
-}
-
 /*
  * 1: another node has taken it. What is reserved for this node goes only when its last data has gone:
  * whoever comes next would find it half written, and the target refuse the rest. One that is not
@@ -177,11 +200,14 @@ static int unfence(struct csi_node *n, const json_t *record, struct error *err)
 {
 	const char *path = jstr(record, "path");
 	struct host_stat st = { 0 };
-	int held, r = 0;
+	int held, r;
 
-	if (is_shared(n, record) || n->host->stat(n->host, path, &st, STEP_MS) < 0 ||
+	if (is_shared(n, record, false) || n->host->stat(n->host, path, &st, STEP_MS) < 0 ||
 	    st.type != HOST_FILE_BLOCK)
 		return 0;
+	r = device_end_reader(n, st.major, st.minor, err);
+	if (r < 0)
+		return r;
 	held = device_fence_kept(n, st.major, st.minor, NULL);
 	if (held > 0)
 		r = device_await_idle(n, st.major, st.minor, err);
@@ -267,6 +293,12 @@ static int stage_filesystem(const json_t *record, const struct host_stat *st, co
 							 .read_only = w->read_only,
 							 .attributes = w->set },
 			     err);
+	/* the device of a reader is read-only itself */
+	if (r == -EROFS && w->read_only)
+		return error_set(err, EROFS,
+				 "the file system on %s has a journal that must be replayed, which "
+				 "a reader does not: end its writer, or use it for writing once",
+				 d.path);
 	if (r == 0)
 		fill_device(d.path, type, staging, w);
 	return r;
@@ -314,6 +346,8 @@ int stage_present(struct csi_node *n, const json_t *record, const char *staging,
 		return error_set(err, EINVAL,
 				 "%s is neither a directory, a file nor a block device", path);
 	r = staged_look((json_t *)record, &s, err);
+	if (r == 0)
+		r = set_access(n, &s, &st, w, err);
 	if (r == 0)
 		r = fence(n, &s, &st, w, err);
 	if (r == 0)
