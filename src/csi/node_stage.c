@@ -101,6 +101,7 @@ static int keep_staged(const struct staged *s, const struct host_stat *st, const
 	enum shape shape = w->block ? SHAPE_DEVICE : SHAPE_FILESYSTEM;
 	const char *staging = jstr(s->record, "consumer");
 	bool ro = strncmp(s->entry.options ? s->entry.options : "", "ro", 2) == 0;
+	bool wanted_ro = w->set & MOUNT_ATTR_RDONLY; /* by its access mode, or by its mount flags */
 	enum loop_state state;
 
 	if (s->shape == SHAPE_DIRECTORY)
@@ -113,7 +114,7 @@ static int keep_staged(const struct staged *s, const struct host_stat *st, const
 		log_warn("what is staged at %s is dead; it is made again", staging);
 		return stage_remove(s, true, err);
 	}
-	if (shape == SHAPE_FILESYSTEM && ro != w->read_only)
+	if (shape == SHAPE_FILESYSTEM && ro != wanted_ro)
 		return error_set(err, EEXIST, "%s is staged already, %s", staging,
 				 ro ? "for reading only" : "for writing, too");
 	return 1;

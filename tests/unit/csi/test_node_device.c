@@ -282,6 +282,58 @@ static void test_reader_of_journal(void **state)
 	lun_end(&l);
 }
 
+/* A PersistentVolume's mountOptions come with each call; "readonly" is said of one target. */
+static void test_read_only_flag(void **state)
+{
+	char *flags[] = { (char *)"ro" };
+	struct loop l = LOOP_INIT;
+
+	if (!lun_make(&l))
+		skip();
+	lun_as(false);
+	assert_int_equal(lun_stage("none"), GRPC_OK);
+	lun_write_file();
+	assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+	mount_volume.mount_flags = flags;
+	mount_volume.n_mount_flags = 1;
+	assert_int_equal(lun_stage("none"), GRPC_OK);
+	assert_int_equal(lun_stage("none"), GRPC_OK);
+	assert_int_equal(lun_publish("lun"), GRPC_OK);
+	assert_int_equal(access(in_dir("lun/file"), R_OK), 0);
+	assert_int_equal(open(in_dir("lun/file"), O_WRONLY | O_CLOEXEC), -1);
+	assert_int_equal(unpublish(LUN, in_dir("lun")), GRPC_OK);
+	/* what is staged otherwise is not taken for it */
+	mount_volume.n_mount_flags = 0;
+	assert_int_equal(lun_stage("none"), GRPC_ALREADY_EXISTS);
+	assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+	lun_end(&l);
+}
+
+static void test_read_only_target(void **state)
+{
+	Csi__V1__NodePublishVolumeRequest p = publish_request(LUN, "reads");
+	struct loop l = LOOP_INIT;
+
+	if (!lun_make(&l))
+		skip();
+	lun_as(false);
+	p.staging_target_path = in_dir("stage-lun");
+	p.volume_capability = &lun_capability;
+	p.readonly = true;
+	lun_mode(CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__SINGLE_NODE_WRITER);
+	assert_int_equal(lun_stage("none"), GRPC_OK);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(call("NodePublishVolume", &p, NULL), GRPC_OK);
+	assert_int_equal(lun_publish("lun"), GRPC_OK);
+	assert_int_equal(mkdir(in_dir("lun/written"), 0700), 0);
+	assert_int_equal(mkdir(in_dir("reads/refused"), 0700), -1);
+	assert_int_equal(unpublish(LUN, in_dir("reads")), GRPC_OK);
+	assert_int_equal(unpublish(LUN, in_dir("lun")), GRPC_OK);
+	assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+	lun_mode(WRITER);
+	lun_end(&l);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -290,6 +342,8 @@ int main(void)
 		cmocka_unit_test(test_larger_device),
 		cmocka_unit_test(test_reader_of_device),
 		cmocka_unit_test(test_reader_of_journal),
+		cmocka_unit_test(test_read_only_flag),
+		cmocka_unit_test(test_read_only_target),
 	};
 
 	return cmocka_run_group_tests(tests, node_setup, node_teardown);
