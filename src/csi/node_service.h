@@ -140,6 +140,8 @@ int stage_present(struct csi_node *n, const json_t *record, const char *staging,
 int stage_disconnect(struct csi_node *n, const json_t *record, struct error *err);
 /* Undoes stage_present, but for that; the record stays. */
 int stage_remove(const struct staged *s, bool force, struct error *err);
+/* Of a volume without a record: takes away what was staged there all the same (node_leftover.c). */
+int unstage_leftover(struct csi_node *n, const char *id, const char *staging, struct error *err);
 
 /* ---- ephemeral volumes (node_ephemeral.c) ----------------------------------------------------- */
 

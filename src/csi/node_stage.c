@@ -521,7 +521,7 @@ static int unstage(struct csi_node *n, const char *id, const char *staging, stru
 	int r = staged_record(n, id, staging, &record, err);
 
 	if (r <= 0)
-		return r;
+		return r < 0 ? r : unstage_leftover(n, id, staging, err);
 	r = staged_look(record, &s, err);
 	if (r == 0)
 		r = stage_remove(&s, false, err);

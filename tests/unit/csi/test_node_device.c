@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The node service with volumes that are devices: a loop device that hostvol knows as a disk of this machine. */
+#include "base/file.h"
 #include "base/mem.h"
 #include "csi/loop.h"
 #include "mounts/bind.h"
@@ -19,6 +20,7 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #define LUN "lun7"
 #define LUN_SIZE (64 << 20)
@@ -334,6 +336,50 @@ static void test_read_only_target(void **state)
 	lun_end(&l);
 }
 
+/* The service's memory of what it connected. */
+static void forget_records(void)
+{
+	assert_int_equal(remove_tree(in_dir("state/attachments"), NULL), 0);
+	assert_int_equal(mkdir(in_dir("state/attachments"), 0700), 0);
+}
+
+/* Without a record what is staged goes all the same, with its loop device and the lock of the file. */
+static void test_lost_record(void **state)
+{
+	cleanup_close int fd = -1;
+	unsigned number;
+	struct stat st;
+
+	if (!can_loop())
+		skip();
+	fd = open(in_dir(LUN), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0 && ftruncate(fd, LUN_SIZE) == 0);
+	lun_entries[0].key = (char *)"driverVolumeType";
+	lun_entries[0].value = (char *)"LOCAL";
+	lun_entries[1].key = (char *)"devicePath";
+	lun_entries[1].value = in_dir(LUN);
+	lun_mode(WRITER);
+	lun_capability.access_mode = &alone;
+	for (int block = 0; block < 2; block++) {
+		lun_as(block);
+		assert_int_equal(lun_stage(NULL), GRPC_OK);
+		assert_int_equal(stat(in_dir(block ? "stage-lun/device" : "stage-lun"), &st), 0);
+		number = minor(block ? st.st_rdev : st.st_dev);
+		assert_int_equal(lun_publish("lun"), GRPC_OK);
+		/* not by another volume's name */
+		assert_int_equal(unstage("v1.pool.f.other", in_dir("stage-lun")), GRPC_OK);
+		assert_true(is_mounted(in_dir(block ? "stage-lun/device" : "stage-lun")));
+		forget_records();
+		assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_FAILED_PRECONDITION);
+		assert_int_equal(unpublish(LUN, in_dir("lun")), GRPC_OK);
+		assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+		assert_false(is_mounted(in_dir(block ? "stage-lun/device" : "stage-lun")));
+		assert_int_equal(loop_await_end(number, TIMEOUT_MS, NULL), 0);
+		assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+	}
+	assert_int_equal(unlink(in_dir(LUN)), 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -344,6 +390,7 @@ int main(void)
 		cmocka_unit_test(test_reader_of_journal),
 		cmocka_unit_test(test_read_only_flag),
 		cmocka_unit_test(test_read_only_target),
+		cmocka_unit_test(test_lost_record),
 	};
 
 	return cmocka_run_group_tests(tests, node_setup, node_teardown);
