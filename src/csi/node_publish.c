@@ -142,7 +142,11 @@ static int publish(struct publishing *p, struct error *err)
 	if (r < 0)
 		return r;
 	published_note(p->n, p->q->volume_id, p->target, MAP_OF(p->q, volume_context));
-	return show(p, err);
+	r = show(p, err);
+	/* kubelet calls no NodeUnpublish for what was never there */
+	if (r < 0)
+		published_forget(p->n, p->target);
+	return r;
 }
 
 static int read_staging(struct publishing *p, struct error *err)
