@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is staged without a record: one was lost, or removed by hand. hostvol has nothing to end then,
+ * What is staged without a record: one was lost, or removed by hand. hostvol has nothing to end,
  * but a file system or a device that was left at the staging path would keep its loop device, and
  * with it the file's lock, for as long as the machine runs: no node could ever stage it again.
  */

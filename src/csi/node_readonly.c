@@ -9,6 +9,7 @@
  * and what the kernel knows of devices end together, with the machine's reboot.
  */
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "csi/node_service.h"
 
@@ -64,23 +65,34 @@ int device_make_reader(const struct csi_node *n, unsigned major, unsigned minor,
 	return r < 0 ? error_errno(err, -r, "cannot make device %u:%u read-only", major, minor) : 0;
 }
 
-int device_end_reader(struct csi_node *n, unsigned major, unsigned minor, struct error *err)
+static int make_writable(struct csi_node *n, unsigned major, unsigned minor, struct error *err)
 {
-	cleanup_free char *note = note_of(n, major, minor);
 	cleanup_close int fd = -1;
-	int r;
-
-	if (!device_is_reader(n, major, minor))
-		return 0;
 	/* who has it open would be let in */
-	r = device_await_idle(n, major, minor, err);
+	int r = device_await_idle(n, major, minor, err);
+
 	if (r < 0)
 		return r;
 	fd = device_at(major, minor);
 	r = fd < 0 ? fd : set_read_only(fd, 0);
+	return r < 0 ? error_errno(err, -r, "cannot write to it") : 0;
+}
+
+int device_end_reader(struct csi_node *n, unsigned major, unsigned minor, struct error *err)
+{
+	cleanup_free char *note = note_of(n, major, minor);
+	struct error why = ERROR_INIT;
+	int r;
+
+	if (!device_is_reader(n, major, minor))
+		return 0;
+	r = make_writable(n, major, minor, &why);
+	if (r == -EBUSY)
+		return error_set(err, EBUSY, "%s", error_text(&why, r));
+	/* one whose storage is gone must be let go all the same; a writer of it would try again */
 	if (r < 0)
-		return error_errno(err, -r, "cannot make device %u:%u writable again", major,
-				   minor);
-	(void)unlink(note);
+		log_warn("device %u:%u stays read-only: %s", major, minor, error_text(&why, r));
+	else
+		(void)unlink(note);
 	return 0;
 }

@@ -94,7 +94,7 @@ int take_away(const char *path, bool force, struct error *err);
 /* lapse_s: after so long without a sign a holder counts as gone; 0: the default. */
 int fences_start(struct csi_node *n, int64_t lapse_s, struct error *err);
 void fences_end(struct csi_node *n); /* NULL-safe */
-/* Until nothing of this machine writes to the device, or has it for itself; -EBUSY: something does. */
+/* Until nothing of this machine writes to the device, or holds it alone; -EBUSY: something does. */
 int device_await_idle(struct csi_node *n, unsigned major, unsigned minor, struct error *err);
 /*
  * Reserves the device for this node. -EBUSY: another has it, and has given a sign of life, or
@@ -116,7 +116,7 @@ bool device_unfence(struct csi_node *n, unsigned major, unsigned minor);
 bool device_is_reader(const struct csi_node *n, unsigned major, unsigned minor);
 /* Has the kernel refuse writes to it. What is read-only already stays so for ever. */
 int device_make_reader(const struct csi_node *n, unsigned major, unsigned minor, struct error *err);
-/* Undoes that, where it was done here. -EBUSY while somebody has it open for writing or mounted. */
+/* Undoes that, where it was done here and it answers. -EBUSY while it is written to, or mounted. */
 int device_end_reader(struct csi_node *n, unsigned major, unsigned minor, struct error *err);
 
 /* ---- whose a target is (node_lost.c) ---------------------------------------------------------- */

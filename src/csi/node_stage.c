@@ -193,7 +193,7 @@ static int fence(struct csi_node *n, const struct staged *s, const struct host_s
 }
 
 /*
- * 1: another node has taken it. What is reserved for this node goes only when its last data has gone:
+ * 1: another node has taken it. A reservation of this node's goes only when its last data has gone:
  * whoever comes next would find it half written, and the target refuse the rest. One that is not
  * reserved, or does not answer, is left to hostvol, which looks for itself.
  */

@@ -91,6 +91,8 @@ lun=1 pr=$lio/core/iblock_0/d1/pr
 check "another disk" eval 'lio_disk d1 64M 1f1c2a9e-0000-4000-8000-000000000000 && lio_lun $t1 1 d1 && lio_lun $t2 1 d1'
 check "one after the other" eval 'stage a && registered 1 && unstage a && registered 0 && stage b && registered 1 && unstage b && registered 0'
 check "readers take no reservation" eval 'stage a 3 && stage b 3 && registered 0'
+read_only() { [ "$(blockdev --getro "$(findmnt -no SOURCE "/run/$1/kubelet/lun")")" = 1 ]; }
+check "but their disks are read-only" eval 'read_only a && read_only b'
 check "they end" eval 'unstage a && unstage b'
 check "nor does who is content with none" eval 'stage a 7 none && registered 0 && unstage a'
 check "a node that dies and comes back has its own at once" eval 'stage a && cut_off $a && umount /run/a/kubelet/lun && start a && a=$service && stage a && registered 1 && unstage a && registered 0'
