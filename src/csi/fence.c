@@ -33,6 +33,11 @@ bool fence_is_rival(uint64_t holder, uint64_t key)
 	return is_ours(holder) && !same_node(holder, key) && !(holder & FENCE_LEFT);
 }
 
+bool fence_is_own(uint64_t holder, uint64_t key)
+{
+	return same_node(holder, key);
+}
+
 static int failed(int r, const char *what, struct error *err)
 {
 	if (r == -EOPNOTSUPP)

@@ -66,6 +66,8 @@ uint64_t fence_key(const char *node_id, const char *machine);
 
 /* Whether another node of ours holds it, by what is to be seen, and writes. */
 bool fence_is_rival(uint64_t holder, uint64_t key);
+/* Whether the node with that key holds it, in this life or an earlier one, or left that behind. */
+bool fence_is_own(uint64_t holder, uint64_t key);
 /*
  * Takes the device, which nothing here writes to yet: registered on every path, and its holder.
  * lapsed: a holder that may be put out, or 0. On failure nothing of ours is left at the target.

@@ -89,6 +89,50 @@ static void remember(struct answer *a, blkid_probe pr, const char *name)
 		snprintf(a->text, FS_NAME_MAX, "%s", value);
 }
 
+/*
+ * A killed mkfs.xfs leaves a superblock that says "in progress", which the kernel never mounts, and
+ * which would be taken for a file system for ever. (mkfs.ext4 writes its superblock last.) Others
+ * leave that mark, too (xfs_copy): so only one without any files counts, where nothing but the
+ * root and the two inodes of the realtime part, or not even these, are in use.
+ */
+#define XFS_IN_PROGRESS 126 /* places in the superblock; numbers are big-endian */
+#define XFS_INODES 128
+#define XFS_INODES_FREE 136
+#define XFS_INODES_OWN 3
+#define SECTOR 512
+
+static uint64_t be64(const unsigned char *p)
+{
+	uint64_t v = 0;
+
+	for (int i = 0; i < 8; i++)
+		v = v << 8 | p[i];
+	return v;
+}
+
+static int is_unfinished_xfs(int fd)
+{
+	unsigned char sb[SECTOR];
+
+	if (pread(fd, sb, sizeof(sb), 0) != sizeof(sb))
+		return -EIO;
+	return memcmp(sb, "XFSB", 4) == 0 && sb[XFS_IN_PROGRESS] &&
+	       be64(sb + XFS_INODES) - be64(sb + XFS_INODES_FREE) <= XFS_INODES_OWN;
+}
+
+/* What is tried next must not find it. -EBUSY while its maker is still there. */
+static int do_erase_unfinished(void *arg)
+{
+	static const char zeros[SECTOR];
+	cleanup_close int fd = open(arg, O_RDWR | O_EXCL | O_CLOEXEC);
+	int r = fd < 0 ? -errno : is_unfinished_xfs(fd);
+
+	if (r > 0)
+		r = pwrite(fd, zeros, sizeof(zeros), 0) != sizeof(zeros) || fsync(fd) < 0 ? -EIO
+											   : 0;
+	return r;
+}
+
 /* 1: something; it is named in the answer. */
 static int do_probe(void *arg)
 {
@@ -111,6 +155,9 @@ static int do_probe(void *arg)
 	r = blkid_do_probe(pr);
 	if (r != 0)
 		return r == 1 ? 0 : -EIO;
+	r = is_unfinished_xfs(fd);
+	if (r != 0)
+		return r < 0 ? r : 0;
 	remember(p->answer, pr, "TYPE");
 	remember(p->answer, pr, "PTTYPE");
 	return 1;
@@ -147,6 +194,19 @@ static int run(const char *const *argv, int timeout_ms, struct error *err)
 	return spawn_check(&(struct spawn){ .argv = argv, .timeout_ms = timeout_ms }, NULL, err);
 }
 
+static int erase_unfinished(const char *device, struct error *err)
+{
+	int r = -EBUSY;
+
+	for (int i = 0; i < TRIES && r == -EBUSY; i++) {
+		if (i)
+			pause_shortly();
+		r = spawn_call_keeping(do_erase_unfinished, (void *)device, -1, device, PROBE_MS,
+				       NULL);
+	}
+	return r < 0 ? error_errno(err, -r, "cannot prepare %s for a file system", device) : 0;
+}
+
 int filesystem_make(const char *device, const char *type, struct error *err)
 {
 	/* it is empty, and mostly a file with holes: there is nothing to discard */
@@ -164,6 +224,9 @@ int filesystem_make(const char *device, const char *type, struct error *err)
 
 	if (!argv)
 		return error_set(err, EINVAL, "%s is not made here: use ext4, ext3 or xfs", type);
+	r = erase_unfinished(device, err);
+	if (r < 0)
+		return r;
 	r = run(argv, FORMAT_MS, err);
 	if (r == -EIO) {
 		pause_shortly();

@@ -8,7 +8,8 @@
 
 /*
  * File systems on block devices. A device is formatted only when it could be read and nothing at
- * all was found on it. What may hang runs in a child with a deadline.
+ * all was found on it, or an XFS without files whose making was interrupted. What may hang runs in
+ * a child with a deadline.
  */
 #define FS_NAME_MAX 32
 

@@ -202,10 +202,15 @@ static int do_ask(void *arg)
 	return info.lo_device == a->now;
 }
 
+/* So long the kernel may answer by itself for a client that died: it remembers files for a second. */
+#define REMEMBERED_MS 1500
+
 /*
  * A file whose path begins at its file system lies in a mount that is gone. That mount alone may be
- * (with the container that made it), or the client behind it, too: then another file system serves
- * now. One that does not answer is not dead.
+ * (with the container that made it, or after an outage in which it was made anew), or the client
+ * behind it, too. That another file system is there now does not tell: while the old one answers,
+ * its users write on through it, and a second device on the file would be a second writer. One that
+ * does not answer in time is not dead either.
  */
 static enum loop_state ask_device(unsigned number, dev_t now, int timeout_ms)
 {
@@ -215,10 +220,16 @@ static enum loop_state ask_device(unsigned number, dev_t now, int timeout_ms)
 
 	a.fd = open_device(number, path, sizeof(path), O_RDONLY);
 	r = a.fd < 0 ? a.fd : spawn_call_keeping(do_ask, &a, a.fd, path, timeout_ms, NULL);
+	if (r == 0) {
+		nanosleep(&(struct timespec){ .tv_sec = REMEMBERED_MS / 1000,
+					      .tv_nsec = REMEMBERED_MS % 1000 * 1000000L },
+			  NULL);
+		r = spawn_call_keeping(do_ask, &a, a.fd, path, timeout_ms, NULL);
+	}
 	cleanup_close_p(&a.fd);
 	if (r == -ENXIO)
 		return LOOP_OTHER;
-	return r == 0 || bind_is_dead(r) ? LOOP_LOST : LOOP_SERVES;
+	return bind_is_dead(r) ? LOOP_LOST : LOOP_SERVES;
 }
 
 enum loop_state loop_look(unsigned number, const char *root, const char *sub, dev_t now,

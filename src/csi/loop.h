@@ -44,12 +44,12 @@ void loop_close(struct loop *l);
 /* What a device has to do with the file root/sub. */
 enum loop_state {
 	LOOP_OTHER, /* nothing */
-	LOOP_LOST, /* it is on the file in a file system that serves no more: its client died */
+	LOOP_LOST, /* it is on the file in a file system that answers no more: its client died */
 	LOOP_SERVES,
 };
 /* Whether any device is on it, in whichever mount. */
 bool loop_is_on(const char *root, const char *sub);
-/* now: the number of the file system that is mounted at root; 0: none is. */
+/* now: the number of the file system that is mounted at root, the file's or another; 0: none is. */
 enum loop_state loop_look(unsigned number, const char *root, const char *sub, dev_t now,
 			  int timeout_ms);
 /* Takes note of the size of the file, root/sub. */

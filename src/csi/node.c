@@ -154,6 +154,7 @@ int csi_node_start(const struct csi_node_options *o, struct csi_node **ret, stru
 	n->pools_dir = o->pools_dir ? xstrdup(o->pools_dir) : NULL;
 	n->max_volumes = o->max_volumes;
 	n->published = xasprintf("%s/published", o->run_dir);
+	n->read_only = xasprintf("%s/readonly", o->run_dir);
 	n->host = o->host ? o->host : &host_real;
 	if (!*o->node_id || strlen(o->node_id) > 192)
 		r = error_set(err, EINVAL, "the node's id must have 1 to 192 bytes");
@@ -191,6 +192,7 @@ void csi_node_free(struct csi_node *n)
 	free(n->node_id);
 	free(n->endpoint);
 	free(n->published);
+	free(n->read_only);
 	free(n->base);
 	free(n->typed_base);
 	free(n->pools_dir);

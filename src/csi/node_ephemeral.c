@@ -274,6 +274,7 @@ int ephemeral_publish(struct csi_node *n, const Csi__V1__NodePublishVolumeReques
 	w->unlocked = true;
 	settled = settled_copy(n, record);
 	file = file_of(record, node);
+	published_note(n, q->volume_id, target, MAP_OF(q, volume_context));
 	r = stage_present(n, settled, target, w, err);
 	if (r == 0)
 		r = ephemeral_file_finish(&file, err);
@@ -338,6 +339,8 @@ int ephemeral_unpublish(struct csi_node *n, const char *id, const char *target, 
 		r = remove_file(n, record, err);
 	if (r == 0)
 		r = record_disconnect(n->h, record, 0, err);
+	if (r >= 0)
+		published_forget(n, target);
 	return r == -ELOOP ? -EINVAL : r < 0 ? r : 0;
 }
 

@@ -9,20 +9,24 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/spawn.h"
+#include "core/host.h"
 #include "csi/fence.h"
 #include "csi/node_service.h"
 #include "h2/hub.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 
 #define RENEW_MS 3000 /* for one device: those of a dead target must not keep the others waiting */
 #define RENEWALS 10 /* in the time after which a holder counts as gone */
 #define RIVALS_MAX 64
-#define DROP_TRIES 3
+#define PATH_TRIES 3
+#define IDLE_POLL_MS 200
 
 /* Somebody else's device that is wanted here. */
 struct rival {
@@ -152,6 +156,47 @@ static void forget_rival(struct csi_node *n, const char *staging)
 
 /* ---- a volume --------------------------------------------------------------------------------- */
 
+/* Who uses it, cut to size; "" for nobody. */
+static int used_by(struct csi_node *n, const char *node, unsigned major, unsigned minor, char *buf,
+		   size_t size)
+{
+	int r = n->host->device_in_use(n->host, node, STEP_MS);
+
+	if (r < 0)
+		return r;
+	n->host->writers(n->host, major, minor, buf, size);
+	if (r > 0 && !buf[0])
+		snprintf(buf, size, "an unmount that is not done, or a mount in another namespace");
+	return 0;
+}
+
+/*
+ * The mount table does not tell: an unmount takes its file system out of there at once, and writes
+ * out what is cached afterwards, as long as that takes; and another mount namespace may show it on.
+ * The kernel says so to who asks for the device alone, but tells nobody when that changes.
+ */
+int device_await_idle(struct csi_node *n, unsigned major, unsigned minor, struct error *err)
+{
+	cleanup_free char *node = device_node(major, minor);
+	int64_t end = clock_mono_ms(&clock_real) + STEP_MS;
+
+	if (!node)
+		return error_set(err, ENODEV, "device %u:%u is gone", major, minor);
+	for (;;) {
+		char users[200] = "";
+		int r = used_by(n, node, major, minor, users, sizeof(users));
+
+		if (r < 0)
+			return error_errno(err, -r, "cannot see whether %s is in use", node);
+		if (!users[0])
+			return 0;
+		if (clock_mono_ms(&clock_real) > end)
+			return error_set(err, EBUSY, "%s is still in use here (%s): end that first",
+					 node, users);
+		nanosleep(&(struct timespec){ .tv_nsec = IDLE_POLL_MS * 1000000L }, NULL);
+	}
+}
+
 static int refused(struct csi_node *n, const struct fence_view *v, int64_t silent_ms,
 		   struct error *err)
 {
@@ -185,32 +230,42 @@ int device_fence(struct csi_node *n, const char *staging, unsigned major, unsign
 			 (unsigned long long)c.view.holder, (long long)silent / 1000, staging);
 		c.lapsed = c.view.holder;
 	}
-	r = call_device(n, FENCE_TAKE, &c, STEP_MS, err);
+	/* who was put out, and has not written all out yet, would write again once it is registered */
+	r = fence_is_own(c.view.holder, c.key) ? 0 : device_await_idle(n, major, minor, err);
+	if (r == 0)
+		r = call_device(n, FENCE_TAKE, &c, STEP_MS, err);
 	if (r == 0)
 		forget_rival(n, staging);
+	return r;
+}
+
+/* A path may have died without the kernel's notice so far: then another is asked. */
+static int call_any_path(struct csi_node *n, enum fence_what what, struct fence_call *c,
+			 struct error *err)
+{
+	int r = call_device(n, what, c, STEP_MS, err);
+
+	for (int i = 1; i < PATH_TRIES && r == -ETIMEDOUT && c->device.alive > 1; i++) {
+		fence_device_pass_over(&c->device);
+		r = call_device(n, what, c, STEP_MS, err);
+	}
 	return r;
 }
 
 int device_fence_kept(struct csi_node *n, unsigned major, unsigned minor, struct error *err)
 {
 	struct fence_call c = { 0 };
-	int r = find_device(major, minor, &c, err);
+	struct error why = ERROR_INIT;
+	int r = find_device(major, minor, &c, &why);
 
 	if (r == 0)
-		r = call_device(n, FENCE_RENEW, &c, STEP_MS, err);
-	return r == -ESTALE ? r : 0;
-}
-
-/* A path may have died without the kernel's notice so far: then another is asked. */
-static int drop(struct csi_node *n, struct fence_call *c, struct error *err)
-{
-	int r = call_device(n, FENCE_DROP, c, STEP_MS, err);
-
-	for (int i = 1; i < DROP_TRIES && r == -ETIMEDOUT && c->device.alive > 1; i++) {
-		fence_device_pass_over(&c->device);
-		r = call_device(n, FENCE_DROP, c, STEP_MS, err);
-	}
-	return r;
+		r = call_any_path(n, FENCE_RENEW, &c, &why);
+	if (r == -ESTALE)
+		return error_set(err, ESTALE, "%s", error_text(&why, r));
+	if (r < 0 && r != -EOPNOTSUPP)
+		log_warn("it cannot be told who holds device %u:%u; its reservation stays: %s",
+			 major, minor, error_text(&why, r));
+	return r == 0;
 }
 
 bool device_unfence(struct csi_node *n, unsigned major, unsigned minor)
@@ -220,7 +275,7 @@ bool device_unfence(struct csi_node *n, unsigned major, unsigned minor)
 	int r = find_device(major, minor, &c, &err);
 
 	if (r == 0)
-		r = drop(n, &c, &err);
+		r = call_any_path(n, FENCE_DROP, &c, &err);
 	if (r < 0 && r != -EOPNOTSUPP)
 		log_warn(
 			"the reservation of device %u:%u stays until another node puts it away: %s",

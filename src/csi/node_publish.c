@@ -130,6 +130,9 @@ static int publish(struct publishing *p, struct error *err)
 {
 	int r = find_staged(p, err);
 
+	/* of this target alone, and not of what is staged */
+	if (p->q->readonly)
+		p->w.set |= MOUNT_ATTR_RDONLY;
 	/* kubelet binds a device that was published to a place of its own: a repeat comes after that */
 	if (r == 0)
 		r = look_at_target(p, err);
@@ -139,7 +142,11 @@ static int publish(struct publishing *p, struct error *err)
 	if (r < 0)
 		return r;
 	published_note(p->n, p->q->volume_id, p->target, MAP_OF(p->q, volume_context));
-	return show(p, err);
+	r = show(p, err);
+	/* kubelet calls no NodeUnpublish for what was never there */
+	if (r < 0)
+		published_forget(p->n, p->target);
+	return r;
 }
 
 static int read_staging(struct publishing *p, struct error *err)
@@ -167,8 +174,6 @@ int node_publish(struct grpc_call *call, const void *request, void *reply, struc
 	if (r < 0)
 		return r;
 	p.w.unfenced = true; /* that was settled when it was staged */
-	if (p.q->readonly)
-		p.w.set |= MOUNT_ATTR_RDONLY;
 	r = is_ephemeral(p.q) ? ephemeral_publish(p.n, p.q, p.target, &p.w, err) : publish(&p, err);
 	volume_end(p.n, p.q->volume_id);
 	if (r < 0) {

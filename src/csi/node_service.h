@@ -21,6 +21,7 @@ struct csi_node {
 	char *typed_base; /* the same as given: what callers' paths begin with */
 	char *pools_dir; /* see pools.h; NULL: none */
 	char *published; /* the directory of node_lost.c */
+	char *read_only; /* the directory of node_readonly.c */
 	int64_t max_volumes;
 	struct hostvol *h;
 	const struct hostvol_host *host;
@@ -94,16 +95,30 @@ int take_away(const char *path, bool force, int timeout_ms, struct error *err);
 /* lapse_s: after so long without a sign a holder counts as gone; 0: the default. */
 int fences_start(struct csi_node *n, int64_t lapse_s, struct error *err);
 void fences_end(struct csi_node *n); /* NULL-safe */
+/* Until nothing of this machine writes to the device, or holds it alone; -EBUSY: something does. */
+int device_await_idle(struct csi_node *n, unsigned major, unsigned minor, struct error *err);
 /*
- * Reserves the device, which nothing here writes to yet, for this node. -EBUSY: another has it, and
- * has given a sign of life; -EOPNOTSUPP: it has no reservations.
+ * Reserves the device for this node. -EBUSY: another has it, and has given a sign of life, or
+ * something here uses it without a reservation; -EOPNOTSUPP: it has no reservations.
  */
 int device_fence(struct csi_node *n, const char *staging, unsigned major, unsigned minor,
 		 struct error *err);
-/* -ESTALE: another node has taken the device, which is staged here. */
+/*
+ * Of a device that is staged here: 1: this node holds it; 0: it does not, or that cannot be told;
+ * -ESTALE: another node has taken it.
+ */
 int device_fence_kept(struct csi_node *n, unsigned major, unsigned minor, struct error *err);
-/* Whether another node has taken it. */
+/* Lets go of it, which nothing here writes to any more. Whether another node has taken it. */
 bool device_unfence(struct csi_node *n, unsigned major, unsigned minor);
+
+/* ---- devices for readers alone (node_readonly.c) ---------------------------------------------- */
+
+/* Whether it was made read-only here. */
+bool device_is_reader(const struct csi_node *n, unsigned major, unsigned minor);
+/* Has the kernel refuse writes to it. What is read-only already stays so for ever. */
+int device_make_reader(const struct csi_node *n, unsigned major, unsigned minor, struct error *err);
+/* Undoes that, where it was done here and it answers. -EBUSY while it is written to, or mounted. */
+int device_end_reader(struct csi_node *n, unsigned major, unsigned minor, struct error *err);
 
 /* ---- whose a target is (node_lost.c) ---------------------------------------------------------- */
 
@@ -121,11 +136,13 @@ int stage_present(struct csi_node *n, const json_t *record, const char *staging,
 		  const struct wanted *w, struct error *err);
 /*
  * Ends the record's use, and the reservation of its device: instead of record_disconnect wherever
- * stage_present came before. Nothing here writes to it any more.
+ * stage_present came before. -EBUSY while something here still writes to the device.
  */
 int stage_disconnect(struct csi_node *n, const json_t *record, struct error *err);
 /* Undoes stage_present, but for that; the record stays. */
 int stage_remove(const struct staged *s, bool force, struct error *err);
+/* Of a volume without a record: takes away what was staged there all the same (node_leftover.c). */
+int unstage_leftover(struct csi_node *n, const char *id, const char *staging, struct error *err);
 
 /* ---- ephemeral volumes (node_ephemeral.c) ----------------------------------------------------- */
 

@@ -101,6 +101,7 @@ static int keep_staged(const struct staged *s, const struct host_stat *st, const
 	enum shape shape = w->block ? SHAPE_DEVICE : SHAPE_FILESYSTEM;
 	const char *staging = jstr(s->record, "consumer");
 	bool ro = strncmp(s->entry.options ? s->entry.options : "", "ro", 2) == 0;
+	bool wanted_ro = w->set & MOUNT_ATTR_RDONLY; /* by its access mode, or by its mount flags */
 	enum loop_state state;
 
 	if (s->shape == SHAPE_DIRECTORY)
@@ -113,7 +114,7 @@ static int keep_staged(const struct staged *s, const struct host_stat *st, const
 		log_warn("what is staged at %s is dead; it is made again", staging);
 		return stage_remove(s, true, err);
 	}
-	if (shape == SHAPE_FILESYSTEM && ro != w->read_only)
+	if (shape == SHAPE_FILESYSTEM && ro != wanted_ro)
 		return error_set(err, EEXIST, "%s is staged already, %s", staging,
 				 ro ? "for reading only" : "for writing, too");
 	return 1;
@@ -127,6 +128,45 @@ static bool held_by_driver(const json_t *record)
 
 	return name && driver_find(name, &driver, NULL) == 0 && driver->exclusive &&
 	       json_is_true(jget(record, "data", driver->exclusive));
+}
+
+/* Whether the device is another volume's here, too, which needs it as it is. staged: and uses it. */
+static bool is_shared(struct csi_node *n, const json_t *record, bool staged)
+{
+	cleanup_json json_t *records = NULL;
+	json_t *other;
+	size_t i;
+
+	if (records_find(n->h, NULL, NULL, &records, NULL) < 0)
+		return true;
+	json_array_foreach (records, i, other) {
+		cleanup_with(staged_done) struct staged s = { 0 };
+
+		if (!streq(jstr(other, "path"), jstr(record, "path")) ||
+		    streq(jstr(other, "consumer"), jstr(record, "consumer")))
+			continue;
+		if (!staged || staged_look(other, &s, NULL) < 0 || s.shape != SHAPE_DIRECTORY)
+			return true;
+	}
+	return false;
+}
+
+/* A device is either for readers or for writers here, from before it is staged. */
+static int set_access(struct csi_node *n, const struct staged *s, const struct host_stat *st,
+		      const struct wanted *w, struct error *err)
+{
+	bool shared;
+
+	if (st->type != HOST_FILE_BLOCK || s->shape != SHAPE_DIRECTORY)
+		return 0;
+	shared = is_shared(n, s->record, true);
+	if (w->read_only)
+		return shared ? 0 : device_make_reader(n, st->major, st->minor, err);
+	if (shared && device_is_reader(n, st->major, st->minor))
+		return error_set(err, EBUSY,
+				 "%s is staged here for reading only, too: end the pod that reads it",
+				 jstr(s->record, "path"));
+	return device_end_reader(n, st->major, st->minor, err); /* of a reader that was killed */
 }
 
 /* A file's lock keeps other nodes out; of a device a reservation, or what its driver does. */
@@ -152,52 +192,42 @@ static int fence(struct csi_node *n, const struct staged *s, const struct host_s
 	return r < 0 ? error_prefix(err, "%s", path) : 0;
 }
 
-/* Whether the device is another volume's here, too, which needs the reservation on. */
-static bool is_shared(struct csi_node *n, const json_t *record)
-{
-	cleanup_json json_t *records = NULL;
-	json_t *other;
-	size_t i;
-
-	if (records_find(n->h, NULL, NULL, &records, NULL) < 0)
-		return true;
-	json_array_foreach (records, i, other)
-		if (streq(jstr(other, "path"), jstr(record, "path")) &&
-		    !streq(jstr(other, "consumer"), jstr(record, "consumer")))
-			return true;
-	return false;
-}
-
-/* A file system whose unmounting hangs is in no mount table, and still writes. */
-static bool is_claimed(struct csi_node *n, const char *path)
-{
-	cleanup_close int fd = n->host->claim(n->host, path);
-
-	return fd == -EBUSY;
-}
-
 /*
- * Whether another node has taken it. Its last data goes first, while nobody else can write; as long
- * as that has not come to the storage, the reservation stays with it.
+ * 1: another node has taken it. A reservation of this node's goes only when its last data has gone:
+ * whoever comes next would find it half written, and the target refuse the rest. One that is not
+ * reserved, or does not answer, is left to hostvol, which looks for itself.
  */
-static bool unfence(struct csi_node *n, const json_t *record)
+static int unfence(struct csi_node *n, const json_t *record, struct error *err)
 {
 	const char *path = jstr(record, "path");
 	struct host_stat st = { 0 };
+	int held, r;
 
-	if (is_shared(n, record) || n->host->stat(n->host, path, &st, STEP_MS) < 0 ||
+	if (is_shared(n, record, false) || n->host->stat(n->host, path, &st, STEP_MS) < 0 ||
 	    st.type != HOST_FILE_BLOCK)
-		return false;
-	if (is_claimed(n, path) || n->host->flush(n->host, path, WRITE_OUT_MS) < 0)
-		return device_fence_kept(n, st.major, st.minor, NULL) == -ESTALE;
-	return device_unfence(n, st.major, st.minor);
+		return 0;
+	r = device_end_reader(n, st.major, st.minor, err);
+	if (r < 0)
+		return r;
+	held = device_fence_kept(n, st.major, st.minor, NULL);
+	if (held > 0)
+		r = device_await_idle(n, st.major, st.minor, err);
+	if (r < 0)
+		return r;
+	r = n->host->flush(n->host, path, WRITE_OUT_MS);
+	if (held > 0 && r < 0)
+		return error_errno(err, -r, "cannot bring what was written to %s to the storage",
+				   path);
+	return held != 0 && device_unfence(n, st.major, st.minor);
 }
 
 int stage_disconnect(struct csi_node *n, const json_t *record, struct error *err)
 {
-	bool lost = unfence(n, record);
-	int r = record_disconnect(n->h, record, 0, err);
+	int lost = unfence(n, record, err), r;
 
+	if (lost < 0)
+		return lost;
+	r = record_disconnect(n->h, record, 0, err);
 	/* what was written here since then cannot be brought to the storage, and must not */
 	return r == -EIO && lost ? record_disconnect(n->h, record, HOSTVOL_FORCE, err) : r;
 }
@@ -264,6 +294,12 @@ static int stage_filesystem(const json_t *record, const struct host_stat *st, co
 							 .read_only = w->read_only,
 							 .attributes = w->set },
 			     err);
+	/* the device of a reader is read-only itself */
+	if (r == -EROFS && w->read_only)
+		return error_set(err, EROFS,
+				 "the file system on %s has a journal that must be replayed, which "
+				 "a reader does not: end its writer, or use it for writing once",
+				 d.path);
 	if (r == 0)
 		fill_device(d.path, type, staging, w);
 	return r;
@@ -311,6 +347,8 @@ int stage_present(struct csi_node *n, const json_t *record, const char *staging,
 		return error_set(err, EINVAL,
 				 "%s is neither a directory, a file nor a block device", path);
 	r = staged_look((json_t *)record, &s, err);
+	if (r == 0)
+		r = set_access(n, &s, &st, w, err);
 	if (r == 0)
 		r = fence(n, &s, &st, w, err);
 	if (r == 0)
@@ -483,7 +521,7 @@ static int unstage(struct csi_node *n, const char *id, const char *staging, stru
 	int r = staged_record(n, id, staging, &record, err);
 
 	if (r <= 0)
-		return r;
+		return r < 0 ? r : unstage_leftover(n, id, staging, err);
 	r = staged_look(record, &s, err);
 	if (r == 0)
 		r = stage_remove(&s, false, err);

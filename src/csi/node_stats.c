@@ -52,9 +52,20 @@ static int do_measure(void *arg)
 	return fstatfs(fd, &m->fs) < 0 ? -errno : 0;
 }
 
+/*
+ * What is known to hang is the file system, by its number: kubelet asks for each volume every minute,
+ * and all those of a pool that does not answer must not cost a child each. Caller frees.
+ */
+static char *file_system_at(const char *root)
+{
+	cleanup_with(mount_entry_done) struct mount_entry e = { 0 };
+
+	return xstrdup(bind_find(root, &e, NULL) > 0 ? e.device : root);
+}
+
 static int measure(const char *root, const char *sub, struct statfs *ret, struct error *err)
 {
-	cleanup_free char *about = xasprintf("%s%s%s", root, *sub ? "/" : "", sub);
+	cleanup_free char *about = file_system_at(root);
 	struct error why = ERROR_INIT;
 	struct measure *m =
 		mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -68,7 +79,9 @@ static int measure(const char *root, const char *sub, struct statfs *ret, struct
 	if (r == 0)
 		*ret = m->fs;
 	munmap(m, sizeof(*m));
-	return r < 0 ? error_set(err, -r, "cannot measure %s: %s", about, error_text(&why, r)) : 0;
+	return r < 0 ? error_set(err, -r, "cannot measure %s%s%s: %s", root, *sub ? "/" : "", sub,
+				 error_text(&why, r))
+		     : 0;
 }
 
 /* The file system at path; a directory's staging path stands for the directory itself. */

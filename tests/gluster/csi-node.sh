@@ -299,6 +299,11 @@ check "the service dies, and starts" start
 check "publish again" inline '"size":"64Mi"'
 check "with what was in it" test -s "$K/pods/eph/mount/f"
 check "one that is busy is refused" bash -c "cd $K/pods/eph/mount && $(declare -f call inline_end refuses); CALL=$CALL sock=$sock eid=$eid K=$K; refuses FAILED_PRECONDITION inline_end"
+# the pool is mounted anew, as after an outage, while the old client serves the pod
+before=$(grep " $K/pods/eph/mount " /proc/self/mountinfo)
+umount -l "$(grep -o "$dir/node-state/hostvol/mnt/[^ ]*" /proc/self/mountinfo | head -n 1)"
+check "its pool gets a new client: publish again" inline '"size":"64Mi"'
+check "the old one serves it on, and no second device is made" [ "$(grep " $K/pods/eph/mount " /proc/self/mountinfo) $(losetup -a | grep -c "$eid")" = "$before 1" ]
 sync -f "$K/pods/eph/mount/f"
 kill -9 $(pgrep -f "^glusterfs .*$dir/node-state/hostvol/mnt/")
 check "its client dies: publish makes it work again" inline '"size":"64Mi"'

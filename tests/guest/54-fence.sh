@@ -75,11 +75,25 @@ check "the first takes it at once" stage a
 check "all is there" eval '[ "$(cat /run/a/kubelet/lun/three)" = three ]'
 check "it ends" unstage a
 
+echo "# --- a file system that lives on, though its staging path shows it no more: written out still, or in another namespace"
+leak() { unshare -m --propagation private sleep 1000 & leaked=$!; wait_for 10 grep -q " $1 " /proc/$leaked/mountinfo; }
+unleak() { kill $leaked; wait $leaked 2> /dev/null; true; }
+check "the first has it, and a namespace of somebody else's" eval 'stage a && leak /run/a/kubelet/lun'
+check "it does not end" refuses 'still in use' unstage a
+check "nor does the reservation" eval 'holds && registered 1 && refuses "another node writes to it" stage b'
+check "when the other is done it ends" eval 'unleak && unstage a'
+check "the first again, and cut off" eval 'stage a && leak /run/a/kubelet/lun && cut_off $a && umount /run/a/kubelet/lun'
+check "the second puts it out, and ends" eval 'wait_for 60 stage b && unstage b && holds'
+check "the first does not come back in while its old file system lives" eval 'start a && a=$service && refuses "still in use here" stage a && registered 1'
+check "when that is gone it does" eval 'unleak && stage a && unstage a'
+
 echo "# --- without a takeover nothing is left"
 lun=1 pr=$lio/core/iblock_0/d1/pr
 check "another disk" eval 'lio_disk d1 64M 1f1c2a9e-0000-4000-8000-000000000000 && lio_lun $t1 1 d1 && lio_lun $t2 1 d1'
 check "one after the other" eval 'stage a && registered 1 && unstage a && registered 0 && stage b && registered 1 && unstage b && registered 0'
 check "readers take no reservation" eval 'stage a 3 && stage b 3 && registered 0'
+read_only() { [ "$(blockdev --getro "$(findmnt -no SOURCE "/run/$1/kubelet/lun")")" = 1 ]; }
+check "but their disks are read-only" eval 'read_only a && read_only b'
 check "they end" eval 'unstage a && unstage b'
 check "nor does who is content with none" eval 'stage a 7 none && registered 0 && unstage a'
 check "a node that dies and comes back has its own at once" eval 'stage a && cut_off $a && umount /run/a/kubelet/lun && start a && a=$service && stage a && registered 1 && unstage a && registered 0'

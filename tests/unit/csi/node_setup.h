@@ -32,6 +32,8 @@ char *in_dir(const char *name);
 void pause_shortly(void);
 bool is_mounted(const char *path);
 bool can_loop(void);
+/* How many targets the service has noted whose they are. */
+int notes(void);
 
 /* ret: the reply, the caller's to free; or NULL. err or NULL: what the service said. */
 enum grpc_code call_err(const char *method, const void *request, void **ret, struct error *err);

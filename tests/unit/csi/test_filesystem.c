@@ -92,6 +92,48 @@ static void test_xfs_twins(void **state)
 	end(&two);
 }
 
+static void poke(off_t at, unsigned char byte)
+{
+	cleanup_close int fd = open(disk, O_RDWR | O_CLOEXEC);
+
+	assert_true(fd >= 0 && pwrite(fd, &byte, 1, at) == 1 && fsync(fd) == 0);
+}
+
+/* mkfs.xfs was killed: its superblock, with the mark "in progress", is made anew; not one with files. */
+static void test_xfs_interrupted(void **state)
+{
+	char type[FS_NAME_MAX] = "";
+	struct error err = ERROR_INIT;
+	struct loop l;
+
+	resize_disk(0);
+	resize_disk(400 * MIB);
+	l = attach(false);
+	if (filesystem_make(l.device, "xfs", &err) < 0) {
+		end(&l);
+		skip();
+	}
+	assert_int_equal(filesystem_probe(l.device, type, NULL), 1);
+	end(&l);
+	poke(126, 1);
+	l = attach(false);
+	assert_int_not_equal(mount_it(&l, "xfs", first, false), 0);
+	assert_int_equal(filesystem_probe(l.device, type, NULL), 0);
+	assert_int_equal(filesystem_make(l.device, "xfs", &err), 0);
+	assert_int_equal(filesystem_probe(l.device, type, NULL), 1);
+	assert_string_equal(type, "xfs");
+	assert_int_equal(mount_it(&l, "xfs", first, false), 0);
+	assert_int_equal(umount2(first, 0), 0);
+	end(&l);
+	/* of 64 inodes 60 are free, not 61: there is a file */
+	poke(126, 1);
+	poke(143, 60);
+	l = attach(false);
+	assert_int_equal(filesystem_probe(l.device, type, NULL), 1);
+	assert_int_not_equal(filesystem_make(l.device, "xfs", &err), 0);
+	end(&l);
+}
+
 static void overwrite(off_t at, size_t len)
 {
 	cleanup_close int fd = open(disk, O_RDWR | O_CLOEXEC);
@@ -144,6 +186,7 @@ static int teardown(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = { cmocka_unit_test(test_xfs_twins),
+						   cmocka_unit_test(test_xfs_interrupted),
 						   cmocka_unit_test(test_check) };
 
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The node service with volumes that are devices: a loop device that hostvol knows as a disk of this machine. */
+#include "base/file.h"
 #include "base/mem.h"
 #include "csi/loop.h"
 #include "mounts/bind.h"
@@ -14,9 +15,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #define LUN "lun7"
 #define LUN_SIZE (64 << 20)
@@ -39,11 +43,17 @@ static bool lun_make(struct loop *l)
 {
 	struct loop_options o = { .root = dir, .sub = "disk" };
 	cleanup_close int fd = open(in_dir("disk"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	int reader;
 
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, LUN_SIZE), 0);
 	if (!can_mount || loop_attach(&o, TIMEOUT_MS, l, NULL) < 0)
 		return false;
+	/* nobody but the service may be seen to write to it */
+	reader = open(l->device, O_RDONLY | O_CLOEXEC);
+	assert_true(reader >= 0);
+	loop_close(l);
+	l->fd = reader;
 	lun_entries[0].key = (char *)"driverVolumeType";
 	lun_entries[0].value = (char *)"LOCAL";
 	lun_entries[1].key = (char *)"devicePath";
@@ -180,12 +190,207 @@ static void test_larger_device(void **state)
 	lun_end(&l);
 }
 
+static bool lun_is_read_only(const struct loop *l)
+{
+	int is = 0;
+
+	assert_int_equal(ioctl(l->fd, BLKROGET, &is), 0);
+	return is;
+}
+
+static void lun_mode(Csi__V1__VolumeCapability__AccessMode__Mode mode)
+{
+	alone.mode = mode;
+}
+#define READERS CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__MULTI_NODE_READER_ONLY
+#define WRITER CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__SINGLE_NODE_SINGLE_WRITER
+
+/* kubelet names the first access mode alone: a pod of a volume that may be written, too, gets this. */
+static void test_reader_of_device(void **state)
+{
+	struct loop l = LOOP_INIT;
+	int set = 1, fd;
+
+	if (!lun_make(&l))
+		skip();
+	lun_as(true);
+	lun_mode(READERS);
+	assert_int_equal(lun_stage(NULL), GRPC_OK);
+	assert_int_equal(lun_publish("lun"), GRPC_OK);
+	fd = open(in_dir("lun"), O_RDWR | O_CLOEXEC);
+	assert_true(fd < 0 || pwrite(fd, "x", 1, 0) < 0);
+	if (fd >= 0)
+		close(fd);
+	assert_int_equal(unpublish(LUN, in_dir("lun")), GRPC_OK);
+	assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+	assert_false(lun_is_read_only(&l));
+	/* what an administrator made read-only stays so */
+	assert_int_equal(ioctl(l.fd, BLKROSET, &set), 0);
+	assert_int_equal(lun_stage(NULL), GRPC_OK);
+	assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+	assert_true(lun_is_read_only(&l));
+	set = 0;
+	assert_int_equal(ioctl(l.fd, BLKROSET, &set), 0);
+	lun_end(&l);
+}
+
+/* Copies one to the other, all of it. */
+static void copy(const char *from, const char *to)
+{
+	cleanup_close int in = open(from, O_RDONLY | O_CLOEXEC),
+			  out = open(to, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	static char block[1 << 20];
+
+	assert_true(in >= 0 && out >= 0);
+	for (ssize_t n; (n = read(in, block, sizeof(block))) != 0;)
+		assert_true(n > 0 && write(out, block, (size_t)n) == n);
+	assert_int_equal(fsync(out), 0);
+}
+
+static void lun_write_file(void)
+{
+	cleanup_close int fd = open(in_dir("stage-lun/file"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0 && write(fd, "x", 1) == 1 && fsync(fd) == 0);
+}
+
+/* A writer on another node may have the journal: no reader replays it. */
+static void test_reader_of_journal(void **state)
+{
+	struct loop l = LOOP_INIT;
+
+	if (!lun_make(&l))
+		skip();
+	lun_as(false);
+	lun_mode(WRITER);
+	assert_int_equal(lun_stage("none"), GRPC_OK);
+	lun_write_file();
+	copy(in_dir("disk"), in_dir("copy"));
+	assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+	copy(in_dir("copy"), l.device);
+	lun_mode(READERS);
+	assert_int_not_equal(lun_stage(NULL), GRPC_OK);
+	assert_false(lun_is_read_only(&l));
+	lun_mode(WRITER);
+	assert_int_equal(lun_stage("none"), GRPC_OK);
+	assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+	lun_mode(READERS);
+	assert_int_equal(lun_stage(NULL), GRPC_OK);
+	assert_true(lun_is_read_only(&l));
+	assert_int_equal(access(in_dir("stage-lun/file"), F_OK), 0);
+	assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+	lun_mode(WRITER);
+	assert_int_equal(unlink(in_dir("copy")), 0);
+	lun_end(&l);
+}
+
+/* A PersistentVolume's mountOptions come with each call; "readonly" is said of one target. */
+static void test_read_only_flag(void **state)
+{
+	char *flags[] = { (char *)"ro" };
+	struct loop l = LOOP_INIT;
+
+	if (!lun_make(&l))
+		skip();
+	lun_as(false);
+	assert_int_equal(lun_stage("none"), GRPC_OK);
+	lun_write_file();
+	assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+	mount_volume.mount_flags = flags;
+	mount_volume.n_mount_flags = 1;
+	assert_int_equal(lun_stage("none"), GRPC_OK);
+	assert_int_equal(lun_stage("none"), GRPC_OK);
+	assert_int_equal(lun_publish("lun"), GRPC_OK);
+	assert_int_equal(access(in_dir("lun/file"), R_OK), 0);
+	assert_int_equal(open(in_dir("lun/file"), O_WRONLY | O_CLOEXEC), -1);
+	assert_int_equal(unpublish(LUN, in_dir("lun")), GRPC_OK);
+	/* what is staged otherwise is not taken for it */
+	mount_volume.n_mount_flags = 0;
+	assert_int_equal(lun_stage("none"), GRPC_ALREADY_EXISTS);
+	assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+	lun_end(&l);
+}
+
+static void test_read_only_target(void **state)
+{
+	Csi__V1__NodePublishVolumeRequest p = publish_request(LUN, "reads");
+	struct loop l = LOOP_INIT;
+
+	if (!lun_make(&l))
+		skip();
+	lun_as(false);
+	p.staging_target_path = in_dir("stage-lun");
+	p.volume_capability = &lun_capability;
+	p.readonly = true;
+	lun_mode(CSI__V1__VOLUME_CAPABILITY__ACCESS_MODE__MODE__SINGLE_NODE_WRITER);
+	assert_int_equal(lun_stage("none"), GRPC_OK);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(call("NodePublishVolume", &p, NULL), GRPC_OK);
+	assert_int_equal(lun_publish("lun"), GRPC_OK);
+	assert_int_equal(mkdir(in_dir("lun/written"), 0700), 0);
+	assert_int_equal(mkdir(in_dir("reads/refused"), 0700), -1);
+	assert_int_equal(unpublish(LUN, in_dir("reads")), GRPC_OK);
+	assert_int_equal(unpublish(LUN, in_dir("lun")), GRPC_OK);
+	assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+	lun_mode(WRITER);
+	lun_end(&l);
+}
+
+/* The service's memory of what it connected. */
+static void forget_records(void)
+{
+	assert_int_equal(remove_tree(in_dir("state/attachments"), NULL), 0);
+	assert_int_equal(mkdir(in_dir("state/attachments"), 0700), 0);
+}
+
+/* Without a record what is staged goes all the same, with its loop device and the lock of the file. */
+static void test_lost_record(void **state)
+{
+	cleanup_close int fd = -1;
+	unsigned number;
+	struct stat st;
+
+	if (!can_loop())
+		skip();
+	fd = open(in_dir(LUN), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0 && ftruncate(fd, LUN_SIZE) == 0);
+	lun_entries[0].key = (char *)"driverVolumeType";
+	lun_entries[0].value = (char *)"LOCAL";
+	lun_entries[1].key = (char *)"devicePath";
+	lun_entries[1].value = in_dir(LUN);
+	lun_mode(WRITER);
+	lun_capability.access_mode = &alone;
+	for (int block = 0; block < 2; block++) {
+		lun_as(block);
+		assert_int_equal(lun_stage(NULL), GRPC_OK);
+		assert_int_equal(stat(in_dir(block ? "stage-lun/device" : "stage-lun"), &st), 0);
+		number = minor(block ? st.st_rdev : st.st_dev);
+		assert_int_equal(lun_publish("lun"), GRPC_OK);
+		/* not by another volume's name */
+		assert_int_equal(unstage("v1.pool.f.other", in_dir("stage-lun")), GRPC_OK);
+		assert_true(is_mounted(in_dir(block ? "stage-lun/device" : "stage-lun")));
+		forget_records();
+		assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_FAILED_PRECONDITION);
+		assert_int_equal(unpublish(LUN, in_dir("lun")), GRPC_OK);
+		assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+		assert_false(is_mounted(in_dir(block ? "stage-lun/device" : "stage-lun")));
+		assert_int_equal(loop_await_end(number, TIMEOUT_MS, NULL), 0);
+		assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+	}
+	assert_int_equal(unlink(in_dir(LUN)), 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fencing),
 		cmocka_unit_test(test_single_user),
 		cmocka_unit_test(test_larger_device),
+		cmocka_unit_test(test_reader_of_device),
+		cmocka_unit_test(test_reader_of_journal),
+		cmocka_unit_test(test_read_only_flag),
+		cmocka_unit_test(test_read_only_target),
+		cmocka_unit_test(test_lost_record),
 	};
 
 	return cmocka_run_group_tests(tests, node_setup, node_teardown);

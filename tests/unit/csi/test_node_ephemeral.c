@@ -21,10 +21,10 @@
 #define EPH "csi-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define EPH_FILE "pool/ephemeral/tester/" EPH
 
-static Csi__V1__NodePublishVolumeRequest__VolumeContextEntry inline_entries[4];
-static Csi__V1__NodePublishVolumeRequest__VolumeContextEntry *inline_context[4];
+static Csi__V1__NodePublishVolumeRequest__VolumeContextEntry inline_entries[6];
+static Csi__V1__NodePublishVolumeRequest__VolumeContextEntry *inline_context[6];
 
-/* A volume of a pod's, with up to three attributes; ended by NULL. */
+/* A volume of a pod's, with up to five attributes; ended by NULL. */
 static Csi__V1__NodePublishVolumeRequest inline_request(const char *id,
 							const char *const *attributes)
 {
@@ -154,6 +154,33 @@ static void test_inline_too_large(void **state)
 	assert_true(nothing_is_left());
 }
 
+/* As kubelet says whose it is: so that a pod whose volume is lost is told. */
+static void test_inline_of_pod(void **state)
+{
+	const char *const attributes[] = { "size",
+					   "64Mi",
+					   "csi.storage.k8s.io/pod.name",
+					   "web-0",
+					   "csi.storage.k8s.io/pod.namespace",
+					   "apps",
+					   "csi.storage.k8s.io/pod.uid",
+					   "1-2-3",
+					   NULL };
+
+	if (!can_loop())
+		skip();
+	assert_int_equal(publish_inline(attributes), GRPC_OK);
+	assert_int_equal(notes(), 1);
+	assert_int_equal(unpublish(EPH, in_dir("pod/inline")), GRPC_OK);
+	assert_int_equal(notes(), 0);
+	/* one that cannot be made has none */
+	mount_volume.fs_type = (char *)"vfat";
+	assert_int_equal(publish_inline(attributes), GRPC_INVALID_ARGUMENT);
+	mount_volume.fs_type = (char *)"";
+	assert_int_equal(notes(), 0);
+	assert_true(nothing_is_left());
+}
+
 /* Whatever was being formatted when the service died is made anew; what was finished is kept. */
 static void test_inline_interrupted(void **state)
 {
@@ -221,7 +248,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_inline_arguments), cmocka_unit_test(test_inline),
 		cmocka_unit_test(test_inline_too_large), cmocka_unit_test(test_inline_interrupted),
-		cmocka_unit_test(test_inline_forgotten),
+		cmocka_unit_test(test_inline_of_pod),	 cmocka_unit_test(test_inline_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, setup, node_teardown);
