@@ -5,18 +5,36 @@
 
 #include <errno.h>
 
-#define PROBLEMS_MAX 3
+#define PROBLEMS_MAX 4
 
-static void add_problem(struct grpc_call *call, Csi__V1__VolumeHealth *health, const char *reason,
-			const char *message)
+static void add_entry(struct grpc_call *call, Csi__V1__VolumeHealth *health,
+		      Csi__V1__VolumeHealthErrorType status, const char *reason,
+		      const char *message)
 {
 	Csi__V1__VolumeHealth__VolumeHealthEntry *e =
 		grpc_call_message(call, &csi__v1__volume_health__volume_health_entry__descriptor);
 
-	e->status = CSI__V1__VOLUME_HEALTH_ERROR_TYPE__INACCESSIBLE;
+	e->status = status;
 	e->reason = grpc_call_strdup(call, reason);
 	e->message = grpc_call_strdup(call, message);
 	health->health_statuses[health->n_health_statuses++] = e;
+}
+
+static void add_problem(struct grpc_call *call, Csi__V1__VolumeHealth *health, const char *reason,
+			const char *message)
+{
+	add_entry(call, health, CSI__V1__VOLUME_HEALTH_ERROR_TYPE__INACCESSIBLE, reason, message);
+}
+
+/* A copy that the volume's device is not written to, and why; it is used with the others. */
+static void ask_copies(struct grpc_call *call, struct csi_node *n, const json_t *record,
+		       Csi__V1__VolumeHealth *health)
+{
+	cleanup_free char *why = switches_problem(n, record);
+
+	if (why)
+		add_entry(call, health, CSI__V1__VOLUME_HEALTH_ERROR_TYPE__DEGRADED, "CopyMissed",
+			  why);
 }
 
 /* hostvol asks the storage, with a deadline. */
@@ -69,6 +87,8 @@ static int look(struct grpc_call *call, struct csi_node *n, json_t *record, cons
 	if (r == 0 && staged_loop(&s) == LOOP_LOST)
 		add_problem(call, health, "DeviceLost",
 			    "the client behind the volume's device died: restart its pods");
+	if (r == 0)
+		ask_copies(call, n, record, health);
 	return r < 0 ? r : ask_target(call, n, path, health, err);
 }
 
