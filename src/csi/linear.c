@@ -106,7 +106,7 @@ bool linear_available(void)
 	       q.head.version[0] == DM_VERSION_MAJOR && q.head.version[1] >= MINOR_DEFERRED;
 }
 
-/* Runs fn in a child with the order. */
+/* Runs fn in a child with the order, and with nothing open but the control device. */
 static int run(int (*fn)(void *arg), struct order *o, const char *about, int timeout_ms)
 {
 	cleanup_close int control = open_control();
@@ -288,20 +288,23 @@ static int prove(int fd)
 }
 
 /*
- * It goes on when the service dies: its user would wait until there is one again. From the suspension on
- * nothing is touched but the two loop devices and memory that is there.
+ * It goes on when the service dies: its user would wait until there is one again. It has the next loop device
+ * open, so that its number is no other's then. From the suspension on nothing is touched but the two
+ * loop devices and memory that is there.
  */
 static int do_switch(void *arg)
 {
-	const struct order *o = arg;
+	struct order *o = arg;
 	char path[LOOP_PATH_MAX];
 	cleanup_close int fd = loop_open(o->old, path, O_RDWR | O_DIRECT);
 	struct request clear = { 0 };
 	int r = fd < 0 ? fd : claim(fd), rc;
 
+	o->control = r < 0 ? r : open_control();
+	if (o->control < 0)
+		return o->control;
 	/* of a change that was interrupted nothing may come into force here */
-	if (r == 0)
-		r = ask(o->control, DM_TABLE_CLEAR, o->uuid, 0, &clear);
+	r = ask(o->control, DM_TABLE_CLEAR, o->uuid, 0, &clear);
 	if (r < 0)
 		return r;
 	memset(block, 1, BLOCK);
@@ -476,21 +479,21 @@ int linear_resize(const struct linear_state *s, int timeout_ms, struct error *er
 	return r < 0 ? error_errno(err, -r, "cannot resize device %u:%u", s->major, s->minor) : 0;
 }
 
-int linear_switch(const struct linear_state *s, unsigned old, unsigned next, int timeout_ms,
-		  struct error *err)
+int linear_switch(const struct linear_state *s, unsigned old, const struct loop *next,
+		  int timeout_ms, struct error *err)
 {
 	struct order o = order_of(s);
 	int r;
 
 	o.old = old;
-	o.next = next;
-	r = run(do_switch, &o, s->uuid, timeout_ms);
+	o.next = next->number;
+	r = spawn_call_keeping(do_switch, &o, next->fd, s->uuid, timeout_ms, NULL);
 	if (r == -ESTALE)
 		return error_set(err, ESTALE,
 				 "it lost its lock on too many copies at once: another may have "
 				 "written to it");
-	return r < 0 ? error_errno(err, -r, "cannot switch device %u:%u to /dev/loop%u", s->major,
-				   s->minor, next)
+	return r < 0 ? error_errno(err, -r, "cannot switch device %u:%u to %s", s->major, s->minor,
+				   next->device)
 		     : 0;
 }
 

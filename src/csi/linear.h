@@ -59,8 +59,8 @@ int linear_resize(const struct linear_state *s, int timeout_ms, struct error *er
  * through old: if that fails, old may have lost its lock, and others may have written. Then
  * all stays as it was, -ESTALE. Whatever happens, it is never left suspended for want of next.
  */
-int linear_switch(const struct linear_state *s, unsigned old, unsigned next, int timeout_ms,
-		  struct error *err);
+int linear_switch(const struct linear_state *s, unsigned old, const struct loop *next,
+		  int timeout_ms, struct error *err);
 /* Ends it, at its last close where it is open. */
 int linear_detach(const struct linear_state *s, int timeout_ms, struct error *err);
 /* Until it is gone; -EBUSY: it is still used. */

@@ -180,7 +180,7 @@ static int switch_device(const struct linear_state *s, unsigned loop, const json
 	if (r == 0)
 		r = check_gain(o.root, o.slots, next.slot, err);
 	if (r == 0)
-		r = linear_switch(s, loop, next.number, SWITCH_MS, err);
+		r = linear_switch(s, loop, &next, SWITCH_MS, err);
 	loop_close(&next);
 	return r;
 }
@@ -211,6 +211,8 @@ static void try_to_switch(struct csi_node *n, const struct pair *p)
 		why = error_text(&err, r);
 		if (r == 0)
 			log_info("volume %s is written to a copy again whose brick is back", id);
+		if (r == 0)
+			note_clear(n, p->state.uuid);
 		else if (note_set(n, p->state.uuid, why))
 			log_warn("volume %s is not written to a copy whose brick is back: %s", id,
 				 why);
@@ -227,8 +229,8 @@ static void go_on(struct csi_node *n, const struct pair *p)
 	if (p->record && !record_begin(n, p->record))
 		return;
 	r = linear_settle(&p->state, STEP_MS, &err);
-	if (r < 0)
-		log_warn("%s; its users wait for that", error_text(&err, r));
+	if (r < 0 && note_set(n, p->state.uuid, error_text(&err, r)))
+		log_warn("%s: its users wait for that", error_text(&err, r));
 	if (p->record)
 		record_end(n);
 }

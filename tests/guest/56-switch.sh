@@ -23,8 +23,8 @@ connected() { [ "$(gluster 1 pool list | grep -c Connected)" = 3 ]; }
 strict='cluster.quorum-type auto network.ping-timeout 10 client.strict-locks on performance.write-behind off performance.flush-behind off
 	performance.strict-o-direct on network.remote-dio disable performance.read-ahead off performance.readdir-ahead off performance.io-cache off
 	performance.quick-read off performance.stat-prefetch off performance.open-behind off cluster.heal-timeout 5'
-store() {
-	local i g bricks=()
+boxes() {
+	local i g
 	modprobe -a loop fuse bridge veth || return 1
 	printf '#!/bin/sh\necho gsyncd\n' > "$LAB/gsyncd" # see join.sh
 	chmod +x "$LAB/gsyncd"
@@ -33,10 +33,15 @@ store() {
 		for g in /usr/lib/*/glusterfs/gsyncd; do in_box $i mount --bind "$LAB/gsyncd" "$g"; done
 		in_box $i glusterd -N > "$LAB/glusterd$i.log" 2>&1 < /dev/null &
 		disown
+	done
+	for i in 1 2 3; do wait_for 60 answers $i || return 1; done
+}
+volume() {
+	local i bricks=()
+	for i in 1 2 3; do
 		mkdir "$LAB/brick$i"
 		bricks+=("$(addr $i):$LAB/brick$i")
 	done
-	for i in 1 2 3; do wait_for 60 answers $i || return 1; done
 	for i in 2 3; do gluster 1 peer probe "$(addr $i)" || return 1; done
 	# shellcheck disable=SC2086 # words
 	wait_for 60 connected && wait_for 60 gluster 1 volume create p replica 3 "${bricks[@]}" force && gluster 1 volume set p $strict && gluster 1 volume start p
@@ -110,7 +115,8 @@ wrote() { sed -n 's/^\([0-9]*\)$/\1/p' "$LAB/writer" | tail -n 1; }
 writes() { local before; before=$(wrote); wait_for 20 eval "[ \"\$(wrote)\" -gt ${before:-0} ]" && ! grep error "$LAB/writer"; }
 writer_ends() { touch "$LAB/stop"; wait_for 30 grep -q "${1:-^done}" "$LAB/writer"; }
 
-check "a store of three bricks" store
+check "three machines" boxes
+check "a volume of three bricks" volume
 check "two nodes" eval 'start a && start b'
 [ "$tap_failed" = 0 ] || { plan; exit 1; }
 mkdir "$LAB/pool" && in_box 1 glusterfs --volfile-server="$(addr 1)" --volfile-id=p "$LAB/pool"
