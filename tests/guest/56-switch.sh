@@ -115,6 +115,8 @@ wrote() { sed -n 's/^\([0-9]*\)$/\1/p' "$LAB/writer" | tail -n 1; }
 writes() { local before; before=$(wrote); wait_for 20 eval "[ \"\$(wrote)\" -gt ${before:-0} ]" && ! grep error "$LAB/writer"; }
 writer_ends() { touch "$LAB/stop"; wait_for 30 grep -q "${1:-^done}" "$LAB/writer"; }
 
+by_itself() { local out; modprobe loop && out=$("$build/tests/unit/csi/test-csi-linear" 2>&1) && ! grep SKIPPED <<< "$out" || { echo "$out"; return 1; }; }
+check "a device above loop devices, by itself" by_itself
 check "three machines" boxes
 check "a volume of three bricks" volume
 check "two nodes" eval 'start a && start b'
