@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 /*
- * On which copies of a file the descriptor that has its lock (loop_slots) is open, as the GlusterFS client
- * that serves the file says in .meta at the root of its mount. A client does not open a descriptor with a lock again on a
- * brick that comes back, nor on one that was not there when it was opened.
+ * On which copies of a file the descriptor that has its lock (loop_slots) is open, as the GlusterFS
+ * client that serves the file says in .meta at the root of its mount. A client does not open a descriptor
+ * with a lock again on a brick that comes back, nor on one that was not there when it was opened.
  */
 struct copies {
 	uint64_t slots; /* given */

@@ -288,9 +288,9 @@ static int prove(int fd)
 }
 
 /*
- * It goes on when the service dies: its user would wait until there is one again. It has the next loop device
- * open, so that its number is no other's then. From the suspension on nothing is touched but the two
- * loop devices and memory that is there.
+ * It goes on when the service dies: its user would wait until there is one again. It has the next loop
+ * device open, so that its number is no other's then. From the suspension on nothing is touched but the
+ * two loop devices and memory that is there.
  */
 static int do_switch(void *arg)
 {

@@ -73,8 +73,8 @@ static int lock_bytes(int fd, int type, uint64_t from, uint64_t len)
 
 /*
  * 0 or 1: the byte. Who comes anew takes the first and then sees that nobody has the second: a writer
- * that has the second cannot get the first meanwhile, so it still has the second. By a descriptor of its
- * own: GlusterFS's client forgets the rest of a lock that is given back in part.
+ * that has the second cannot get the first meanwhile, so it still has the second. By a descriptor of
+ * its own: GlusterFS's client forgets the rest of a lock that is given back in part.
  */
 static int take_slot(int fd, const struct loop_options *o)
 {

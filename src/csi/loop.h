@@ -20,8 +20,8 @@ enum loop_lock {
 };
 
 /*
- * A writer's lock can be handed over from one descriptor to the next without a moment in which
- * nobody has it: it is on one of two bytes, and all others ask for the whole file. The bytes lie where no file
+ * A writer's lock can be handed over from one descriptor to the next without a moment in which nobody
+ * has it: it is on one of two bytes, and all others ask for the whole file. The bytes lie where no file
  * has any, at a place that tells files apart.
  */
 uint64_t loop_slots(const char *sub);
@@ -53,7 +53,10 @@ int loop_attach(const struct loop_options *o, int timeout_ms, struct loop *ret, 
 int loop_keep(struct loop *l, int timeout_ms, struct error *err);
 /* Closes our descriptor only. */
 void loop_close(struct loop *l);
-/* Opens it, path (of LOOP_PATH_MAX) is its name. Where nobody makes device files (a container's own /dev) we do. */
+/*
+ * A descriptor; ret_path (of LOOP_PATH_MAX) is its name. Where nobody makes device files (a container's
+ * own /dev) we do.
+ */
 int loop_open(unsigned number, char *ret_path, int flags);
 
 /* What a device has to do with the file root/sub. */

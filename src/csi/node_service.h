@@ -17,7 +17,7 @@ struct registration;
 struct fences;
 struct switches;
 
-/* What the parts of the node service share. Only busy, switching and ending change after the start. */
+/* What the parts of the node service share. Only busy, switching, ending change after the start. */
 struct csi_node {
 	char *node_id, *base, *endpoint; /* base: what paths lie below, links resolved; NULL: any */
 	char *typed_base; /* the same as given: what callers' paths begin with */

@@ -21,7 +21,7 @@
 
 /* ---- devices ---------------------------------------------------------------------------------- */
 
-/* A block device to be staged: hostvol's own, or a loop device on its file, perhaps with one above it. */
+/* A block device to be staged: hostvol's own, or a loop device on its file, perhaps with one above. */
 struct device {
 	struct loop loop; /* fd -1 for hostvol's own */
 	struct linear linear; /* fd -1 for none */
@@ -41,7 +41,7 @@ static void device_done(struct device *d)
 	free(d->path);
 }
 
-/* A single writer in a GlusterFS volume: what its client cannot open again is switched (node_switch.c). */
+/* A single writer in a GlusterFS volume: what its client does not open again, node_switch.c does. */
 static bool can_switch(const json_t *record, const struct loop_options *o)
 {
 	return o->lock == LOOP_LOCK_WRITER && !o->read_only && *o->sub &&

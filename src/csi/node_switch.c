@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A brick that restarts is taken into use again by the devices that are in use. GlusterFS does not open a
- * locked file there anew (client.strict-locks, which is what makes the lock a fence): so it is opened here, with
- * a lock of its own, and the device above (linear.h) is switched to that. What is not known of the past is
- * asked, not remembered: the client says what it has open, the old descriptor has to take a write.
+ * A brick that restarts is taken into use again by the devices that are in use. GlusterFS does not open
+ * a locked file there anew (client.strict-locks, which is what makes the lock a fence): so it is opened
+ * here, with a lock of its own, and the device above (linear.h) is switched to that. Nothing of the past
+ * is remembered: the client says what it has open, and the old descriptor has to take a write.
  */
 #include "base/clock.h"
 #include "base/log.h"
