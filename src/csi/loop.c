@@ -20,8 +20,11 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #define TRIES 64 /* another may take the free device before us */
-#define LOOP_MAJOR 7
+#define SLOTS_FROM (UINT64_C(1) << 62)
 
 /* ---- making one ------------------------------------------------------------------------------- */
 
@@ -50,27 +53,67 @@ static int open_file(const struct loop_options *o)
 	return root < 0 ? root : open_how(root, o->sub, access, RESOLVE_BENEATH);
 }
 
-/* A reader cannot hold a writer's lock; and readers only have to keep the writer out. */
-static int take_lock(int fd, const struct loop_options *o)
+uint64_t loop_slots(const char *sub)
 {
-	struct flock lock = {
-		.l_type = o->lock == LOOP_LOCK_WRITER && !o->read_only ? F_WRLCK : F_RDLCK,
-		.l_whence = SEEK_SET,
-	};
+	return SLOTS_FROM | (XXH3_64bits(sub, strlen(sub)) % (SLOTS_FROM / 2) * 2);
+}
 
-	if (o->lock == LOOP_LOCK_NONE || fcntl(fd, F_OFD_SETLK, &lock) == 0)
+/* len 0: all from there on */
+static int lock_bytes(int fd, int type, uint64_t from, uint64_t len)
+{
+	struct flock lock = { .l_type = (short)type,
+			      .l_whence = SEEK_SET,
+			      .l_start = (off_t)from,
+			      .l_len = (off_t)len };
+
+	if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
 		return 0;
 	return errno == EAGAIN || errno == EACCES ? -ETXTBSY : -errno;
 }
 
-/* In a child: the file may lie on a server that does not answer. */
+/*
+ * 0 or 1: the byte. Who comes anew takes the first and then sees that nobody has the second: a writer
+ * that has the second cannot get the first meanwhile, so it still has the second. By a descriptor of
+ * its own: GlusterFS's client forgets the rest of a lock that is given back in part.
+ */
+static int take_slot(int fd, const struct loop_options *o)
+{
+	int r = lock_bytes(fd, F_WRLCK, o->slots, 1);
+	cleanup_close int probe = -1;
+
+	if (o->next && r == -ETXTBSY) {
+		r = lock_bytes(fd, F_WRLCK, o->slots + 1, 1);
+		return r < 0 ? r : 1;
+	}
+	if (r < 0 || o->next)
+		return r;
+	probe = open_file(o);
+	if (probe < 0)
+		return probe;
+	r = lock_bytes(probe, F_WRLCK, o->slots + 1, 1);
+	return r < 0 ? r : lock_bytes(probe, F_UNLCK, o->slots + 1, 1);
+}
+
+/* A reader cannot hold a writer's lock; and readers only have to keep the writer out. */
+static int take_lock(int fd, const struct loop_options *o)
+{
+	bool writes = o->lock == LOOP_LOCK_WRITER && !o->read_only;
+
+	if (o->lock == LOOP_LOCK_NONE)
+		return 0;
+	if (writes && o->slots)
+		return take_slot(fd, o);
+	return lock_bytes(fd, writes ? F_WRLCK : F_RDLCK, 0, 0);
+}
+
+/* In a child: the file may lie on a server that does not answer. As take_slot. */
 static int do_attach(void *arg)
 {
 	const struct attach *a = arg;
 	struct loop_config config = { .info.lo_flags = LO_FLAGS_AUTOCLEAR | LO_FLAGS_DIRECT_IO };
 	cleanup_close int fd = open_file(a->o);
 	struct stat st;
-	int r;
+	int slot;
 
 	if (fd < 0)
 		return fd;
@@ -78,30 +121,29 @@ static int do_attach(void *arg)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	r = take_lock(fd, a->o);
-	if (r < 0)
-		return r;
+	slot = take_lock(fd, a->o);
+	if (slot < 0)
+		return slot;
 	if (a->o->read_only)
 		config.info.lo_flags |= LO_FLAGS_READ_ONLY;
 	config.fd = (unsigned)fd;
 	if (ioctl(a->loop_fd, LOOP_CONFIGURE, &config) == 0)
-		return 0;
+		return slot;
 	if (errno != EINVAL)
 		return -errno;
 	config.info.lo_flags &= ~(unsigned)LO_FLAGS_DIRECT_IO;
-	return ioctl(a->loop_fd, LOOP_CONFIGURE, &config) < 0 ? -errno : 0;
+	return ioctl(a->loop_fd, LOOP_CONFIGURE, &config) < 0 ? -errno : slot;
 }
 
-/* Where nobody makes device files (a container's own /dev) we do. */
-static int open_device(unsigned number, char *path, size_t size, int flags)
+int loop_open(unsigned number, char *ret_path, int flags)
 {
 	int fd;
 
-	snprintf(path, size, "/dev/loop%u", number);
-	fd = open(path, flags | O_CLOEXEC);
+	snprintf(ret_path, LOOP_PATH_MAX, "/dev/loop%u", number);
+	fd = open(ret_path, flags | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT) {
-		(void)mknod(path, S_IFBLK | 0600, makedev(LOOP_MAJOR, number));
-		fd = open(path, flags | O_CLOEXEC);
+		(void)mknod(ret_path, S_IFBLK | 0600, makedev(LOOP_MAJOR, number));
+		fd = open(ret_path, flags | O_CLOEXEC);
 	}
 	return fd < 0 ? -errno : fd;
 }
@@ -115,14 +157,15 @@ static int attach_next(const struct loop_options *o, int control, int timeout_ms
 	if (number < 0)
 		return -errno;
 	l->number = (unsigned)number;
-	l->fd = open_device(l->number, l->device, sizeof(l->device),
-			    o->read_only ? O_RDONLY : O_RDWR);
+	l->fd = loop_open(l->number, l->device, o->read_only ? O_RDONLY : O_RDWR);
 	if (l->fd < 0)
 		return l->fd;
 	a.loop_fd = l->fd;
 	r = spawn_call_keeping(do_attach, &a, a.loop_fd, file, timeout_ms, NULL);
 	if (r < 0)
 		loop_close(l);
+	else
+		l->slot = (unsigned)r;
 	return r;
 }
 
@@ -215,10 +258,10 @@ static int do_ask(void *arg)
 static enum loop_state ask_device(unsigned number, dev_t now, int timeout_ms)
 {
 	struct ask a = { .now = now };
-	char path[32];
+	char path[LOOP_PATH_MAX];
 	int r;
 
-	a.fd = open_device(number, path, sizeof(path), O_RDONLY);
+	a.fd = loop_open(number, path, O_RDONLY);
 	r = a.fd < 0 ? a.fd : spawn_call_keeping(do_ask, &a, a.fd, path, timeout_ms, NULL);
 	if (r == 0) {
 		nanosleep(&(struct timespec){ .tv_sec = REMEMBERED_MS / 1000,
@@ -289,10 +332,10 @@ int loop_resize(unsigned number, const char *root, const char *sub, int timeout_
 {
 	struct loop_options file = { .root = root, .sub = sub, .read_only = true };
 	struct resize r = { .file = &file };
-	char path[32];
+	char path[LOOP_PATH_MAX];
 	int rc;
 
-	r.fd = open_device(number, path, sizeof(path), O_RDONLY);
+	r.fd = loop_open(number, path, O_RDONLY);
 	rc = r.fd < 0 ? r.fd : spawn_call_keeping(do_resize, &r, r.fd, path, timeout_ms, NULL);
 	cleanup_close_p(&r.fd);
 	return rc < 0 ? error_errno(err, -rc, "cannot resize %s", path) : 0;
@@ -305,8 +348,8 @@ static int do_detach(void *arg)
 
 int loop_detach(unsigned number, int timeout_ms, struct error *err)
 {
-	char path[32];
-	int fd = open_device(number, path, sizeof(path), O_RDONLY);
+	char path[LOOP_PATH_MAX];
+	int fd = loop_open(number, path, O_RDONLY);
 	int r = fd < 0 ? fd : spawn_call_keeping(do_detach, &fd, fd, path, timeout_ms, NULL);
 
 	cleanup_close_p(&fd);

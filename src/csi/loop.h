@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /*
@@ -18,16 +19,28 @@ enum loop_lock {
 	LOOP_LOCK_NONE, /* nobody else knows the file: it need not be kept from anyone */
 };
 
+/*
+ * A writer's lock can be handed over from one descriptor to the next without a moment in which nobody
+ * has it: it is on one of two bytes, and all others ask for the whole file. The bytes lie where no file
+ * has any, at a place that tells files apart.
+ */
+uint64_t loop_slots(const char *sub);
+
 struct loop_options {
 	const char *root, *sub; /* the file: sub below root, without symbolic links */
 	enum loop_lock lock;
 	bool read_only;
+	uint64_t slots; /* of a writer: the first of the two bytes; 0: its lock is on the whole file */
+	bool next; /* the writer is here already: the byte that it does not have */
 };
 
+#define LOOP_MAJOR 7
+#define LOOP_PATH_MAX 32
 struct loop {
 	int fd; /* while it is open the device stays; without loop_keep it goes with its last user */
 	unsigned number;
-	char device[32]; /* /dev/loopN */
+	unsigned slot; /* which of the two bytes it has */
+	char device[LOOP_PATH_MAX]; /* /dev/loopN */
 };
 #define LOOP_INIT                                                                                  \
 	{                                                                                          \
@@ -40,6 +53,11 @@ int loop_attach(const struct loop_options *o, int timeout_ms, struct loop *ret, 
 int loop_keep(struct loop *l, int timeout_ms, struct error *err);
 /* Closes our descriptor only. */
 void loop_close(struct loop *l);
+/*
+ * A descriptor; ret_path (of LOOP_PATH_MAX) is its name. Where nobody makes device files (a container's
+ * own /dev) we do.
+ */
+int loop_open(unsigned number, char *ret_path, int flags);
 
 /* What a device has to do with the file root/sub. */
 enum loop_state {

@@ -165,6 +165,8 @@ int csi_node_start(const struct csi_node_options *o, struct csi_node **ret, stru
 	if (r == 0)
 		r = fences_start(n, o->lapse_s, err);
 	if (r == 0)
+		r = switches_start(n, err);
+	if (r == 0)
 		r = serve(n, o, err);
 	if (r < 0) {
 		csi_node_free(n);
@@ -184,6 +186,7 @@ void csi_node_free(struct csi_node *n)
 		(void)unlink(n->endpoint);
 	grpc_server_free(n->server);
 	ephemeral_sweep_end(n);
+	switches_end(n);
 	fences_end(n);
 	hostvol_close(n->h);
 	strv_done(&n->busy);

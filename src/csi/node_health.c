@@ -10,21 +10,41 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define PROBLEMS_MAX 3
+#define PROBLEMS_MAX 4
 #define MESSAGE_MAX 128 /* bytes of a text, by the specification */
 #define PROBE_MS 3000
 #define ALL_MS 20000 /* for asking all storage */
 
-static void add_problem(struct grpc_call *call, Csi__V1__VolumeHealth *health, const char *reason,
-			const char *message)
+static void add_entry(struct grpc_call *call, Csi__V1__VolumeHealth *health,
+		      Csi__V1__VolumeHealthErrorType status, const char *reason,
+		      const char *message)
 {
 	Csi__V1__VolumeHealth__VolumeHealthEntry *e =
 		grpc_call_message(call, &csi__v1__volume_health__volume_health_entry__descriptor);
+	char text[MESSAGE_MAX + 1];
 
-	e->status = CSI__V1__VOLUME_HEALTH_ERROR_TYPE__INACCESSIBLE;
+	snprintf(text, sizeof(text), "%s", message);
+	e->status = status;
 	e->reason = grpc_call_strdup(call, reason);
-	e->message = grpc_call_strdup(call, message);
+	e->message = grpc_call_strdup(call, text);
 	health->health_statuses[health->n_health_statuses++] = e;
+}
+
+static void add_problem(struct grpc_call *call, Csi__V1__VolumeHealth *health, const char *reason,
+			const char *message)
+{
+	add_entry(call, health, CSI__V1__VOLUME_HEALTH_ERROR_TYPE__INACCESSIBLE, reason, message);
+}
+
+/* A copy that the volume's device is not written to, and why; it is used with the others. */
+static void ask_copies(struct grpc_call *call, struct csi_node *n, const json_t *record,
+		       Csi__V1__VolumeHealth *health)
+{
+	cleanup_free char *why = switches_problem(n, record);
+
+	if (why)
+		add_entry(call, health, CSI__V1__VOLUME_HEALTH_ERROR_TYPE__DEGRADED, "CopyMissed",
+			  why);
 }
 
 /* hostvol asks the storage, with a deadline. */
@@ -51,19 +71,15 @@ static int ask_hostvol(struct grpc_call *call, struct csi_node *n, const json_t 
 static int ask_target(struct grpc_call *call, const struct csi_node *n, const char *path,
 		      Csi__V1__VolumeHealth *health, struct error *err)
 {
-	cleanup_free char *target = NULL;
-	char message[MESSAGE_MAX + 1];
+	cleanup_free char *target = NULL, *message = NULL;
 	int r = *path ? path_of(n, "volume_publish_path", path, &target, err) : 0;
 
 	if (r < 0 || !target)
 		return r;
 	r = bind_probe(target, STEP_MS);
 	if (r < 0) {
-		if (bind_is_dead(r))
-			snprintf(message, sizeof(message), "its client died: restart its pod");
-		else
-			snprintf(message, sizeof(message), "its mount does not answer: %s",
-				 strerror(-r));
+		message = bind_is_dead(r) ? xstrdup("its client died: restart its pod")
+					  : xasprintf("its mount does not answer: %s", strerror(-r));
 		add_problem(call, health, "MountLost", message);
 	}
 	return 0;
@@ -80,6 +96,8 @@ static int look(struct grpc_call *call, struct csi_node *n, json_t *record, cons
 	if (r == 0 && staged_loop(&s) == LOOP_LOST)
 		add_problem(call, health, "DeviceLost",
 			    "the client behind the volume's device died: restart its pods");
+	if (r == 0)
+		ask_copies(call, n, record, health);
 	return r < 0 ? r : ask_target(call, n, path, health, err);
 }
 

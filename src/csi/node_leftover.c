@@ -12,11 +12,14 @@
 
 #include <errno.h>
 
-/* The file of a loop device; NULL: it is none. Caller frees. */
+/* The file of a loop device, or of the one below a device of ours; NULL: it is none. Caller frees. */
 static char *file_of(const struct staged *s)
 {
-	cleanup_free char *path =
-		xasprintf("/sys/dev/block/%u:%u/loop/backing_file", s->major, s->minor);
+	struct linear_state above;
+	bool below = linear_look(s->major, s->minor, &above) && above.count > 0;
+	cleanup_free char *path = xasprintf("/sys/dev/block/%u:%u/loop/backing_file",
+					    below ? LOOP_MAJOR : s->major,
+					    below ? above.loops[0] : s->minor);
 	char *text = NULL;
 
 	if (file_read(path, 0, &text, NULL, NULL) < 0)

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/str.h"
+#include "csi/linear.h"
 #include "csi/loop.h"
 #include "csi/node.h"
 #include "csi/node_args.h"
@@ -14,8 +15,9 @@
 
 struct registration;
 struct fences;
+struct switches;
 
-/* What the parts of the node service share. Only busy and ending change after the start. */
+/* What the parts of the node service share. Only busy, switching, ending change after the start. */
 struct csi_node {
 	char *node_id, *base, *endpoint; /* base: what paths lie below, links resolved; NULL: any */
 	char *typed_base; /* the same as given: what callers' paths begin with */
@@ -28,8 +30,10 @@ struct csi_node {
 	struct grpc_server *server;
 	struct registration *registration;
 	struct fences *fences;
+	struct switches *switches;
 	pthread_mutex_t lock;
 	struct strv busy; /* volumes that a call is at work on */
+	const json_t *switching; /* the record that node_switch.c is at work on */
 	pthread_t sweeper; /* see ephemeral_sweep_start */
 	bool sweeping, ending;
 	pthread_cond_t wake; /* with lock: ending has been set */
@@ -45,6 +49,9 @@ struct csi_node {
 /* -EINPROGRESS while another call works on the volume. */
 int volume_begin(struct csi_node *n, const char *id, struct error *err);
 void volume_end(struct csi_node *n, const char *id);
+/* The same for the volume of a record, of which no id is known: whether it may be. */
+bool record_begin(struct csi_node *n, const json_t *record);
+void record_end(struct csi_node *n);
 
 /*
  * A path of the request with the base's links resolved, as the mount table has it; NULL base: as it
@@ -82,8 +89,15 @@ int staged_at(struct csi_node *n, const char *id, const char *path, struct stage
 /* Another place where it is shown, but for its staging path and target: 1 and the path. */
 int staged_elsewhere(const struct staged *s, const char *target, char **ret, struct error *err);
 
-/* What its device, a loop device, has to do with its file. */
-enum loop_state staged_loop(const struct staged *s);
+/* Its loop device, which may be below another. */
+struct staged_loop {
+	enum loop_state state; /* what it has to do with its file; LOOP_OTHER: nothing else is known */
+	unsigned number;
+	bool is_linear;
+	struct linear_state linear;
+};
+void staged_find_loop(const struct staged *s, struct staged_loop *ret);
+enum loop_state staged_loop(const struct staged *s); /* its state alone */
 /* /dev/… of a device's numbers, as the kernel calls it. Caller frees; NULL: there is none. */
 char *device_node(unsigned major, unsigned minor);
 
@@ -119,6 +133,17 @@ bool device_is_reader(const struct csi_node *n, unsigned major, unsigned minor);
 int device_make_reader(const struct csi_node *n, unsigned major, unsigned minor, struct error *err);
 /* Undoes that, where it was done here and it answers. -EBUSY while it is written to, or mounted. */
 int device_end_reader(struct csi_node *n, unsigned major, unsigned minor, struct error *err);
+
+/* ---- copies that restart (node_switch.c) ------------------------------------------------------ */
+
+/*
+ * In a thread: devices of single writers (linear.h) whose GlusterFS client has their file not open on a
+ * brick that is there are switched to a descriptor that has.
+ */
+int switches_start(struct csi_node *n, struct error *err);
+void switches_end(struct csi_node *n); /* NULL-safe */
+/* Why the record's device misses a copy, or NULL. Caller frees. */
+char *switches_problem(struct csi_node *n, const json_t *record);
 
 /* ---- whose a target is (node_lost.c) ---------------------------------------------------------- */
 

@@ -21,22 +21,42 @@
 
 /* ---- devices ---------------------------------------------------------------------------------- */
 
-/* A block device to be staged: hostvol's own, or a loop device on its file. */
+/* A block device to be staged: hostvol's own, or a loop device on its file, perhaps with one above. */
 struct device {
 	struct loop loop; /* fd -1 for hostvol's own */
+	struct linear linear; /* fd -1 for none */
 	int pin; /* hostvol's own, held open: while it is, its name and numbers are no other disk's */
 	char *path;
 };
 #define DEVICE_INIT                                                                                \
 	{                                                                                          \
-		.loop = LOOP_INIT, .pin = -1                                                       \
+		.loop = LOOP_INIT, .linear = LINEAR_INIT, .pin = -1                                \
 	}
 
 static void device_done(struct device *d)
 {
+	linear_close(&d->linear);
 	loop_close(&d->loop);
 	cleanup_close_p(&d->pin);
 	free(d->path);
+}
+
+/* A single writer in a GlusterFS volume: what its client does not open again, node_switch.c does. */
+static bool can_switch(const json_t *record, const struct loop_options *o)
+{
+	return o->lock == LOOP_LOCK_WRITER && !o->read_only && *o->sub &&
+	       streq(jstr(record, "driverVolumeType"), "GLUSTERFS") && linear_available();
+}
+
+/* Without it all goes well until bricks restart. */
+static void put_above(const struct loop_options *o, struct device *d)
+{
+	struct error err = ERROR_INIT;
+	int r = linear_make(&d->loop, o->root, o->sub, STEP_MS, &d->linear, &err);
+
+	if (r < 0)
+		log_warn("%s will miss a copy whose brick restarts: %s", o->sub,
+			 error_text(&err, r));
 }
 
 static int device_of_file(const json_t *record, const struct wanted *w, struct device *ret,
@@ -50,11 +70,20 @@ static int device_of_file(const json_t *record, const struct wanted *w, struct d
 					: LOOP_LOCK_WRITER,
 		.read_only = w->read_only,
 	};
-	int r = loop_attach(&o, ATTACH_MS, &ret->loop, err);
+	int r = 0;
 
+	if (can_switch(record, &o)) {
+		o.slots = loop_slots(o.sub);
+		r = linear_sweep(o.root, o.sub, STEP_MS, err);
+	}
 	if (r == 0)
-		ret->path = xstrdup(ret->loop.device);
-	return r;
+		r = loop_attach(&o, ATTACH_MS, &ret->loop, err);
+	if (r < 0)
+		return r;
+	if (o.slots)
+		put_above(&o, ret);
+	ret->path = xstrdup(ret->linear.fd >= 0 ? ret->linear.device : ret->loop.device);
+	return 0;
 }
 
 static int device_pin(const char *path, const struct host_stat *st, int *ret, struct error *err)
@@ -320,7 +349,9 @@ static int stage_device(const json_t *record, const struct host_stat *st, const 
 			&(struct bind){
 				.root = d.path, .sub = "", .target = place, .kind = PLACE_DEVICE },
 			STEP_MS, err);
-	if (r == 0 && d.loop.fd >= 0)
+	if (r == 0 && d.linear.fd >= 0)
+		r = linear_keep(&d.linear, STEP_MS, err);
+	else if (r == 0 && d.loop.fd >= 0)
 		r = loop_keep(&d.loop, STEP_MS, err);
 	if (r < 0) {
 		(void)take_away(place, true, STEP_MS, NULL);
@@ -362,27 +393,47 @@ int stage_present(struct csi_node *n, const json_t *record, const char *staging,
 			: stage_filesystem(record, &st, staging, w, err);
 }
 
+/* Ends it, at its last close. */
+static int device_detach(const struct staged_loop *l, struct error *err)
+{
+	if (l->state == LOOP_OTHER)
+		return 0;
+	return l->is_linear ? linear_detach(&l->linear, STEP_MS, err)
+			    : loop_detach(l->number, STEP_MS, err);
+}
+
+static int device_await_end(const struct staged_loop *l, struct error *err)
+{
+	int r = l->is_linear ? linear_await_end(&l->linear, STEP_MS, err) : 0;
+
+	return r < 0 ? r : loop_await_end(l->number, STEP_MS, err);
+}
+
 int stage_remove(const struct staged *s, bool force, struct error *err)
 {
 	const char *staging = jstr(s->record, "consumer");
 	cleanup_free char *place = device_place(staging);
-	bool loop = staged_loop(s) != LOOP_OTHER;
-	int r;
+	struct staged_loop l;
+	int r = 0;
 
 	if (s->shape == SHAPE_DIRECTORY)
 		return 0;
-	if (s->shape == SHAPE_FILESYSTEM) {
+	staged_find_loop(s, &l);
+	/* nothing that is suspended can be unmounted */
+	if (l.is_linear)
+		r = linear_settle(&l.linear, STEP_MS, err);
+	if (r == 0 && s->shape == SHAPE_FILESYSTEM) {
 		r = take_away(staging, force, WRITE_OUT_MS, err);
-	} else {
+	} else if (r == 0) {
 		/* the device first: without its file in the mount table it would not be found again */
-		r = loop ? loop_detach(s->minor, STEP_MS, err) : 0;
+		r = device_detach(&l, err);
 		if (r == 0)
 			r = take_away(place, force, STEP_MS, err);
 		if (r == 0)
 			r = place_remove(place, STEP_MS, err);
 	}
 	/* with force others may use it on, and it goes with the last of them */
-	return r == 0 && loop && !force ? loop_await_end(s->minor, STEP_MS, err) : r;
+	return r == 0 && l.state != LOOP_OTHER && !force ? device_await_end(&l, err) : r;
 }
 
 /* ---- calls ------------------------------------------------------------------------------------ */
@@ -525,6 +576,8 @@ static int unstage(struct csi_node *n, const char *id, const char *staging, stru
 	r = staged_look(record, &s, err);
 	if (r == 0)
 		r = stage_remove(&s, false, err);
+	if (r == 0)
+		r = linear_sweep(record_root(record), record_sub(record), STEP_MS, err);
 	return r < 0 ? r : stage_disconnect(n, record, err);
 }
 

@@ -152,15 +152,30 @@ int node_stats(struct grpc_call *call, const void *request, void *reply, struct 
 
 /* ---- growth ----------------------------------------------------------------------------------- */
 
+static int grow_loop(const struct staged *s, const struct staged_loop *l, struct error *err)
+{
+	struct staged below = { .major = LOOP_MAJOR, .minor = l->number };
+	int64_t has, is;
+	int r = loop_resize(l->number, record_root(s->record), record_sub(s->record), STEP_MS, err);
+
+	if (r < 0 || !l->is_linear)
+		return r;
+	r = device_bytes(s, &is, err);
+	if (r == 0)
+		r = device_bytes(&below, &has, err);
+	return r < 0 || has == is ? r : linear_resize(&l->linear, STEP_MS, err);
+}
+
 static int grow_once(struct csi_node *n, const struct staged *s, struct error *err)
 {
 	cleanup_free char *text = NULL;
 	struct hostvol_error failed = { 0 };
+	struct staged_loop l;
 	int r;
 
-	if (staged_loop(s) != LOOP_OTHER)
-		return loop_resize(s->minor, record_root(s->record), record_sub(s->record), STEP_MS,
-				   err);
+	staged_find_loop(s, &l);
+	if (l.state != LOOP_OTHER)
+		return grow_loop(s, &l, err);
 	r = hostvol_extend_volume_json(n->h, jstr(s->record, "volumeId"), &text, &failed);
 	return from_hostvol(r, &failed, err);
 }

@@ -10,14 +10,12 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#define LOOP_MAJOR 7
-
 int volume_begin(struct csi_node *n, const char *id, struct error *err)
 {
 	bool taken;
 
 	pthread_mutex_lock(&n->lock);
-	taken = strv_contains(&n->busy, id);
+	taken = strv_contains(&n->busy, id) || (n->switching && record_is_of(n->switching, id));
 	if (!taken)
 		strv_add(&n->busy, id);
 	pthread_mutex_unlock(&n->lock);
@@ -28,6 +26,26 @@ void volume_end(struct csi_node *n, const char *id)
 {
 	pthread_mutex_lock(&n->lock);
 	strv_remove(&n->busy, id);
+	pthread_mutex_unlock(&n->lock);
+}
+
+bool record_begin(struct csi_node *n, const json_t *record)
+{
+	bool taken = false;
+
+	pthread_mutex_lock(&n->lock);
+	for (size_t i = 0; i < n->busy.count; i++)
+		taken |= record_is_of(record, n->busy.items[i]);
+	if (!taken)
+		n->switching = record;
+	pthread_mutex_unlock(&n->lock);
+	return !taken;
+}
+
+void record_end(struct csi_node *n)
+{
+	pthread_mutex_lock(&n->lock);
+	n->switching = NULL;
 	pthread_mutex_unlock(&n->lock);
 }
 
@@ -126,18 +144,32 @@ bool staged_is(const struct staged *s, const struct mount_entry *e)
 	return streq(s->entry.device, e->device) && streq(s->entry.root, e->root);
 }
 
-enum loop_state staged_loop(const struct staged *s)
+void staged_find_loop(const struct staged *s, struct staged_loop *ret)
 {
 	cleanup_with(mount_entry_done) struct mount_entry e = { 0 };
 	const char *root = record_root(s->record);
 	unsigned major, minor;
 	dev_t now = 0;
 
-	if (s->major != LOOP_MAJOR)
-		return LOOP_OTHER;
+	*ret = (struct staged_loop){ .state = LOOP_OTHER, .number = s->minor };
+	if (s->major != LOOP_MAJOR) {
+		ret->is_linear = linear_look(s->major, s->minor, &ret->linear) &&
+				 ret->linear.count > 0;
+		ret->number = ret->linear.loops[0];
+	}
+	if (!root || (s->major != LOOP_MAJOR && !ret->is_linear))
+		return;
 	if (bind_find(root, &e, NULL) > 0 && sscanf(e.device, "%u:%u", &major, &minor) == 2)
 		now = makedev(major, minor);
-	return loop_look(s->minor, root, record_sub(s->record), now, STEP_MS);
+	ret->state = loop_look(ret->number, root, record_sub(s->record), now, STEP_MS);
+}
+
+enum loop_state staged_loop(const struct staged *s)
+{
+	struct staged_loop l;
+
+	staged_find_loop(s, &l);
+	return l.state;
 }
 
 int staged_record(struct csi_node *n, const char *id, const char *staging, json_t **ret,

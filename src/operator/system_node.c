@@ -440,7 +440,8 @@ static bool pool_is_whole(const json_t *pool)
  * are down already. The user of a file or device is different: it holds the file locked, and a client
  * does not open a locked file again on a brick that comes back (client.strict-locks, which is what makes
  * the lock a fence). So its writes miss that brick until the volume is staged anew, and the next brick
- * that stops takes it away from its user. *ret_why: a pool for which that is so; a person may allow it.
+ * that stops takes it away from its user. Where its node has device mapper, the node service opens it anew
+ * (csi/node_switch.c); which nodes have is not known here. *ret_why: a pool for which that is so; a person may allow it.
  */
 static bool may_interrupt(const struct system *s, const json_t *node, const char **ret_why)
 {

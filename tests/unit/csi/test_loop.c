@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a loop device has to do with its file when mounts come and go, in a namespace of the test's own. */
+/* What a loop device has to do with its file when mounts come and go, in a namespace of the test's own; and its locks. */
 #include "base/mem.h"
 #include "base/str.h"
 #include "csi/loop.h"
@@ -77,6 +77,100 @@ static void test_mount_is_gone(void **state)
 	assert_int_equal(umount2(second, 0), 0);
 }
 
+/* What a node without device mapper asks for, and a reader: the whole file. */
+static int ask_whole(int type)
+{
+	cleanup_free char *file = xasprintf("%s/file", first);
+	cleanup_close int fd = open(file, O_RDWR | O_CLOEXEC);
+	struct flock lock = { .l_type = (short)type, .l_whence = SEEK_SET };
+
+	assert_true(fd >= 0);
+	return fcntl(fd, F_OFD_SETLK, &lock) < 0 ? -errno : 0;
+}
+
+static int attach(bool next, struct loop *ret)
+{
+	struct loop_options o = { .root = first,
+				  .sub = "file",
+				  .lock = LOOP_LOCK_WRITER,
+				  .slots = loop_slots("file"),
+				  .next = next };
+
+	return loop_attach(&o, STEP_MS, ret, NULL);
+}
+
+static void assert_nobody_else(void)
+{
+	struct loop l = LOOP_INIT;
+
+	assert_int_equal(ask_whole(F_WRLCK), -EAGAIN);
+	assert_int_equal(ask_whole(F_RDLCK), -EAGAIN);
+	assert_int_equal(attach(false, &l), -EBUSY);
+}
+
+static void end(struct loop *l)
+{
+	loop_close(l);
+	assert_int_equal(loop_await_end(l->number, STEP_MS, NULL), 0);
+}
+
+/* The lock goes from one descriptor to the next, and all others are kept out all the while. */
+static void test_handed_over(void **state)
+{
+	cleanup_free char *file = xasprintf("%s/file", first);
+	struct loop a = LOOP_INIT, b = LOOP_INIT, c = LOOP_INIT;
+
+	if (!can_loop())
+		skip();
+	make_file(file);
+	if (attach(false, &a) < 0) {
+		assert_int_equal(unlink(file), 0);
+		skip();
+	}
+	assert_int_equal(a.slot, 0);
+	assert_nobody_else();
+	assert_int_equal(attach(true, &b), 0);
+	assert_int_equal(b.slot, 1);
+	assert_int_equal(attach(true, &c), -EBUSY);
+	assert_nobody_else();
+	end(&a);
+	assert_nobody_else();
+	assert_int_equal(attach(true, &a), 0);
+	assert_int_equal(a.slot, 0);
+	end(&b);
+	assert_nobody_else();
+	end(&a);
+	assert_int_equal(ask_whole(F_WRLCK), 0);
+	assert_int_equal(attach(false, &a), 0);
+	assert_int_equal(a.slot, 0);
+	end(&a);
+	assert_int_equal(unlink(file), 0);
+}
+
+/* Who has the whole file keeps out who would have a byte. */
+static void test_whole_file(void **state)
+{
+	cleanup_free char *file = xasprintf("%s/file", first);
+	struct loop_options o = { .root = first, .sub = "file", .lock = LOOP_LOCK_SHARED };
+	struct loop a = LOOP_INIT, b = LOOP_INIT;
+
+	if (!can_loop())
+		skip();
+	make_file(file);
+	if (loop_attach(&o, STEP_MS, &a, NULL) < 0) {
+		assert_int_equal(unlink(file), 0);
+		skip();
+	}
+	assert_int_equal(attach(false, &b), -EBUSY);
+	assert_int_equal(attach(true, &b), -EBUSY);
+	end(&a);
+	o.lock = LOOP_LOCK_WRITER;
+	assert_int_equal(loop_attach(&o, STEP_MS, &a, NULL), 0);
+	assert_int_equal(attach(false, &b), -EBUSY);
+	end(&a);
+	assert_int_equal(unlink(file), 0);
+}
+
 static int setup(void **state)
 {
 	assert_non_null(mkdtemp(dir));
@@ -92,7 +186,11 @@ static int teardown(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = { cmocka_unit_test(test_mount_is_gone) };
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_mount_is_gone),
+		cmocka_unit_test(test_handed_over),
+		cmocka_unit_test(test_whole_file),
+	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

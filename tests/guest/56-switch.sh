@@ -1,0 +1,189 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Storage nodes that restart under a file volume's single writer, in a kernel with device mapper: three bricks,
+# one after the other, and the writer notices nothing; a second writer is refused at any time; a writer that was cut off
+# while another had the volume is not let in again. Three boxes: one with the bricks, two nodes. QM_LONG: more rounds, and the
+# node service killed at any moment of them.
+# timeout: 1500
+if [ -z "${QM_GUEST:-}" ]; then
+	export QM_GUEST_TIMEOUT=${QM_GUEST_TIMEOUT:-1400} QM_GUEST_MEMORY=${QM_GUEST_MEMORY:-3G}
+	exec "$(dirname "$0")/run" "$0" "$@"
+fi
+. tests/gluster/lib.sh
+. tests/lib/tap.sh
+build=$PWD/${QM_BUILD:-build}
+QM=$build/src/cli/quartermaster CALL=$build/tests/unit/csi/csi-call
+id=v1.p.f.vol1 size=$((64 << 20))
+declare -A service
+
+# ---- three bricks, in box 1: that a machine has all three is no matter here, and one glusterd starts sooner than three --------
+gluster() { in_box 1 timeout 60 gluster --mode=script "$@"; }
+strict='cluster.quorum-type auto network.ping-timeout 10 client.strict-locks on performance.write-behind off performance.flush-behind off
+	performance.strict-o-direct on network.remote-dio disable performance.read-ahead off performance.readdir-ahead off performance.io-cache off
+	performance.quick-read off performance.stat-prefetch off performance.open-behind off cluster.heal-timeout 5'
+boxes() {
+	local g
+	modprobe -a loop fuse bridge veth || return 1
+	printf '#!/bin/sh\necho gsyncd\n' > "$LAB/gsyncd" # see join.sh
+	chmod +x "$LAB/gsyncd"
+	lab_up 3
+	for g in /usr/lib/*/glusterfs/gsyncd; do in_box 1 mount --bind "$LAB/gsyncd" "$g"; done
+	in_box 1 glusterd -N > "$LAB/glusterd.log" 2>&1 < /dev/null &
+	disown
+	wait_for 60 gluster pool list
+}
+volume() {
+	local i bricks=()
+	for i in 1 2 3; do bricks+=("$(addr 1):$LAB/brick$i"); done
+	# shellcheck disable=SC2086 # words
+	gluster volume create p replica 3 "${bricks[@]}" force && gluster volume set p $strict && gluster volume start p
+}
+brick_pid() {
+	local p
+	for p in $(lab_pids "${LAB_BOXES[1]}"); do
+		tr '\0' ' ' 2> /dev/null < "/proc/$p/cmdline" | grep -q "^[^ ]*glusterfsd .*--brick-name $LAB/brick$1 " && echo "$p"
+	done
+}
+brick_stop() { local pid; pid=$(brick_pid "$1") && [ "$pid" ] && kill -9 "$pid"; }
+bricks_start() { gluster volume start p force; }
+# what a brick missed is noted by the others, in an index
+healed() { ! find "$LAB"/brick?/.glusterfs/indices/xattrop -type f ! -name 'xattrop-*' | grep .; }
+same() { [ "$(sha256sum "$LAB"/brick?/virtblock/vol1 | cut -d' ' -f1 | sort -u | wc -l)" = 1 ] || sha256sum "$LAB"/brick?/virtblock/vol1; }
+
+# ---- two nodes, a and b, in boxes 2 and 3 --------------------------------------------------------
+declare -A box=([a]=2 [b]=3)
+on() { local node=$1; shift; in_box "${box[$node]}" "$@"; }
+start() { # NODE
+	mkdir -p "$LAB/$1/kubelet" "$LAB/$1/run"
+	on "$1" "$QM" node --endpoint "$LAB/$1/sock" --node-id "$1" --kubelet-dir "$LAB/$1/kubelet" --no-registration \
+		--state-dir "$LAB/$1/state" --run-dir "$LAB/$1/run" >> "$LAB/$1/log" 2>&1 &
+	service[$1]=$!
+	disown
+	wait_for 30 on "$1" "$CALL" "$LAB/$1/sock" Identity.Probe
+}
+call() { on "$1" "$CALL" "$LAB/$1/sock" "Node.$2" "$3"; }
+place() { echo "$LAB/$1/kubelet/stage"; }
+stage() { # NODE [CAPABILITY]
+	call "$1" NodeStageVolume "{\"volume_id\":\"$id\",\"staging_target_path\":\"$(place "$1")\",\"volume_capability\":{${2:-\"mount\":{\"fs_type\":\"ext4\"\}},\"access_mode\":{\"mode\":7}},
+		\"volume_context\":{\"driverVolumeType\":\"GLUSTERFS\",\"export\":\"$(addr 1):/p\",\"name\":\"virtblock/vol1\",\"volumeId\":\"vol1\"}}"
+}
+unstage() { call "$1" NodeUnstageVolume "{\"volume_id\":\"$id\",\"staging_target_path\":\"$(place "$1")\"}"; }
+expand() { call "$1" NodeExpandVolume "{\"volume_id\":\"$id\",\"volume_path\":\"$(place "$1")\",\"capacity_range\":{\"required_bytes\":$2}}"; }
+health() { call "$1" NodeGetVolumeHealth "{\"volume_id\":\"$id\"}"; }
+refused() { refuses 'FAILED_PRECONDITION.*another writer' stage b; }
+linears() { find /sys/block -name 'dm-*' | wc -l; }
+loops() { losetup -a | grep -c virtblock/vol1; }
+is_mapped() { on a findmnt -no SOURCE "$(place a)" | grep -x '/dev/dm-[0-9]*' && [ "$(linears) $(loops)" = "1 1" ] || { on a findmnt; losetup -a; dmsetup table; return 1; }; }
+nothing_left() { [ "$(linears) $(loops)" = "0 0" ] || { dmsetup table; losetup -a; return 1; }; }
+switched() { [ "$(grep -c 'is written to a copy again' "$LAB/a/log")" -ge "$1" ]; }
+evidence() { tail -n 25 "$LAB"/[ab]/log; dmesg | tail -n 20; losetup -a; dmsetup table; tail -n 5 "$LAB/writer"; }
+
+# ---- a writer: blocks with a checksum, each on disk before the next; ends at the first error -----
+cat > "$LAB/writer.py" <<'END'
+import os, sys, time, zlib
+path, log, stop = sys.argv[1:]
+fd, i, worst, last = os.open(path, os.O_RDWR | os.O_CREAT), 0, 0, time.monotonic()
+out = open(log, "w", buffering=1)
+def block(i):
+    body = (b"%020d" % i) * 204
+    return body + b"%016d" % zlib.crc32(body)
+try:
+    while not os.path.exists(stop):
+        os.pwrite(fd, block(i), i % 1000 * 4096)
+        os.fsync(fd)
+        i, now = i + 1, time.monotonic()
+        worst, last = max(worst, now - last), now
+        if i % 10 == 0:
+            out.write("%d\n" % i)
+    for k in range(max(0, i - 1000), i):
+        if os.pread(fd, 4096, k % 1000 * 4096) != block(k):
+            raise OSError("block %d is wrong" % k)
+    out.write("done: %d blocks, the longest wait %.1f s\n" % (i, worst))
+except OSError as e:
+    out.write("error at block %d: %s\n" % (i, e))
+END
+writer() { rm -f "$LAB/stop"; on a python3 "$LAB/writer.py" "$(place a)/data" "$LAB/writer" "$LAB/stop" & disown; }
+wrote() { sed -n 's/^\([0-9]*\)$/\1/p' "$LAB/writer" | tail -n 1; }
+writes() { local before; before=$(wrote); wait_for 20 eval "[ \"\$(wrote)\" -gt ${before:-0} ]" && ! grep error "$LAB/writer"; }
+writer_ends() { touch "$LAB/stop"; wait_for 30 grep -q "${1:-^done}" "$LAB/writer"; }
+
+by_itself() { local out; modprobe loop && out=$("$build/tests/unit/csi/test-csi-linear" 2>&1) && ! grep SKIPPED <<< "$out" || { echo "$out"; return 1; }; }
+check "a device above loop devices, by itself" by_itself
+check "three machines" boxes
+check "a volume of three bricks" volume
+check "two nodes" eval 'start a && start b'
+[ "$tap_failed" = 0 ] || { plan; exit 1; }
+mkdir "$LAB/pool" && in_box 1 glusterfs --volfile-server="$(addr 1)" --volfile-id=p "$LAB/pool"
+made() { in_box 1 mountpoint -q "$LAB/pool" && in_box 1 mkdir -p "$LAB/pool/virtblock" && in_box 1 truncate -s $size "$LAB/pool/virtblock/vol1"; }
+check "a volume of a pool" wait_for 20 made
+
+echo "# --- bricks restart, one after the other"
+check "staged" stage a
+check "with a device above the loop device" is_mapped
+check "a second writer is refused" refused
+writer
+check "written" writes
+rounds=${QM_LONG:+3} count=0
+for round in $(seq "${rounds:-1}"); do
+	for i in 1 2 3; do
+		count=$((count + 1))
+		check "$round: brick $i is killed" brick_stop $i
+		check "$round: the writer goes on" writes
+		check "$round: a second is refused" refused
+		check "$round: the brick is back" bricks_start
+		check "$round: and in use again" wait_for 20 switched $count
+		check "$round: a second is refused" refused
+		check "$round: it heals while the writer goes on" eval 'wait_for 60 healed && writes'
+	done
+done
+check "one loop device below" is_mapped
+in_box 1 truncate -s $((size * 2)) "$LAB/pool/virtblock/vol1"
+check "it grows" expand a $((size * 2))
+check "somebody is killed who had suspended it" eval 'dmsetup suspend --nolockfs "$(dmsetup ls | cut -f 1)" && writes'
+if [ -n "${QM_LONG:-}" ]; then
+	killed() { # the service, at some moment after the brick's return
+		brick_stop 1 && writes && bricks_start && sleep "$((RANDOM % 3)).$((RANDOM % 10))" && kill -9 "${service[a]}" && sleep 1 && start a &&
+			wait_for 20 serves_all && wait_for 60 healed && writes
+	}
+	serves_all() { ! on a sh -c "cat $LAB/a/state/hostvol/mnt/*/.meta/graphs/active/p-client-?/private" | grep -A2 'remote_fd = -1' | grep -q posix-lock; }
+	for round in $(seq 10); do check "killed: $round" killed; done
+fi
+check "the writer saw no error" writer_ends
+echo "# $(tail -n 1 "$LAB/writer")"
+check "its health" eval 'health a | jq -e ".volume_health.health_statuses | length == 0"'
+check "unstaged" unstage a
+check "nothing is left" wait_for 10 nothing_left
+check "the copies are the same" eval 'wait_for 30 healed && wait_for 10 same'
+check "its file system is clean" e2fsck -fn "$LAB/brick1/virtblock/vol1"
+
+echo "# --- as a device"
+check "staged" stage a '"block":{}'
+check "a device" eval 'on a test -b "$(place a)/device" && [ "$(linears) $(loops)" = "1 1" ]'
+check "stays, without users, when its service is killed" eval 'kill -9 ${service[a]} && sleep 1 && start a && sleep 3 && [ "$(linears)" = 1 ] && stage a "\"block\":{}"'
+check "a brick restarts" eval 'brick_stop 2 && bricks_start && count=$((count + 1)) && wait_for 20 switched $count'
+check "it is written" on a dd if=/dev/urandom of="$(place a)/device" bs=1M seek=100 count=4 oflag=direct conv=notrunc
+check "unstaged" unstage a
+check "nothing is left" wait_for 10 nothing_left
+check "the copies are the same" eval 'wait_for 60 healed && wait_for 10 same'
+
+echo "# --- a writer is cut off, and another has the volume meanwhile"
+cut() { nsenter --net="/proc/$LAB_HUB/ns/net" ip link set p2 down && in_box 1 ss -K dst "$(addr 2)"; }
+check "staged" stage a
+writer
+check "written" writes
+check "it is cut off, and the bricks drop it" cut
+check "another takes the volume" wait_for 20 stage b
+check "and writes" on b sh -c "echo other > $(place b)/other && sync $(place b)/other"
+check "the old one comes back" nsenter --net="/proc/$LAB_HUB/ns/net" ip link set p2 up
+check "its writer gets errors" wait_for 40 grep error "$LAB/writer"
+check "it is told that another writes" wait_for 30 grep 'not written to a copy whose brick is back.*another writer' "$LAB/a/log"
+check "the other goes on" on b sh -c "echo more > $(place b)/more && sync $(place b)/more"
+check "and ends" unstage b
+check "the old one is not let in again" wait_for 60 grep 'not written to a copy whose brick is back.*lost its lock' "$LAB/a/log"
+check "its health says so" eval 'health a | grep CopyMissed'
+check "no write of it succeeds" eval '! on a sh -c "echo late > $(place a)/late && sync $(place a)/late"'
+check "its end" unstage a
+check "nothing is left" wait_for 20 nothing_left
+check "the file system is clean" eval 'wait_for 60 healed && wait_for 10 same && e2fsck -fn "$LAB/brick1/virtblock/vol1"'
+check "what the other wrote is there" eval 'stage b && [ "$(on b cat "$(place b)/more")" = more ] && unstage b'
+plan
