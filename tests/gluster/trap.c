@@ -4,7 +4,7 @@
  * what happens then does not depend on the clock. QM_TRAP names a file; each worker takes the first line of it:
  *   stop|kill|cut FUNCTION PATTERN N     at the N-th call whose entry's name (of a rename the old one) is like the pattern;
  *                                        cut: kills it in the middle of the call
- * Calls that have no name count as "-". Where there is no file, or no line is left, nothing happens.
+ * A file that is opened counts as "rw" or "ro"; calls that have no name count as "-". Where there is no file, or no line is left, nothing happens.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -96,6 +96,8 @@ static void look(const char *function, const char *name)
 		return real args;                                                                  \
 	}
 
+TRAP(struct glfs_fd *, glfs_h_open, (struct glfs * fs, struct glfs_object *object, int flags),
+     (fs, object, flags), (flags & O_ACCMODE) == O_RDONLY ? "ro" : "rw")
 TRAP(int, glfs_h_rename,
      (struct glfs * fs, struct glfs_object *old_dir, const char *old_name,
       struct glfs_object *new_dir, const char *new_name),

@@ -12,6 +12,21 @@ driver() { # [max [idle]]
 	in_box 1 timeout 120 "$BUILD/tests/unit/worker/worker-driver" "$BUILD/src/worker/qm-gluster" "$LOGS" \
 		"${1:-8}" "${2:-30000}" "$(addr 1)" "$(addr 2)" "$(addr 3)"
 }
+# workers that are stopped or killed where $LAB/trap says: see trap.c
+trapped() {
+	QM_DEADLINE_MS=110000 QM_WRAP="env ASAN_OPTIONS=${ASAN_OPTIONS:-}:verify_asan_link_order=0 LD_PRELOAD=$BUILD/tests/unit/worker/trap.so QM_TRAP=$LAB/trap" driver
+}
+soon() { local i; for ((i = 0; i < 400; i++)); do "$@" && return; sleep 0.05; done; false; }
+worker_of() { pgrep -f "^[^ ]*qm-gluster --pool [bcd] .*$LOGS/.*--epoch $1 "; }
+is_stopped() { local pid; pid=$(worker_of "$1") && grep -q '^State:.[Tt]' "/proc/$pid/status"; }
+# The worker of that epoch is stopped; its driver, whose script is read here, is $stopped.
+stop_at() { # EPOCH TRAP
+	echo "$2" >"$LAB/trap"
+	QM_EPOCH=$1 trapped <&3 >"$LAB/epoch-$1.out" &
+	stopped=$!
+	soon is_stopped "$1" || { sed 's/^/# /' "$LAB/epoch-$1.out"; false; }
+} 3<&0
+goes_on() { kill -CONT "$(worker_of "$1")"; }
 brick() { echo "$LAB/box$1/state/$2"; }
 
 lab_up 3

@@ -128,9 +128,6 @@ out=$(driver <<<"until snapshot b snap-big 0 f:pvc-big")
 want=$(sum "$(at virtblock pvc-big)")
 is "$(sum "$(at snap snap-big)")" "$want" "a snapshot of a larger file" || echo "# $out"
 # Whenever it is said to be ready it is complete; what was interrupted goes on. Where that is, trap.c tells.
-trapped() {
-	QM_DEADLINE_MS=110000 QM_WRAP="env ASAN_OPTIONS=${ASAN_OPTIONS:-}:verify_asan_link_order=0 LD_PRELOAD=$BUILD/tests/unit/worker/trap.so QM_TRAP=$LAB/trap" driver
-}
 killed() { # NAME SOURCE WANT PRINT WHERE TRAP...
 	local name=$1 source=$2 want=$3 print=$4 where=$5 volume=b
 	[ "$where" = whole ] && volume=${name#*:}
@@ -153,17 +150,6 @@ links_gone() { [ -z "$(ls -A "$(brick 1 b)/.quartermaster-copy"; ls -A "$(brick 
 # ---- a worker of an earlier leader ------------------------------------------------------------
 # One that is stopped in the middle is passed by; when it goes on, it neither completes nor damages the copy.
 inode() { stat -c %i "$(brick 1 b)/$(at "$1" "$2")"; }
-soon() { local i; for ((i = 0; i < 400; i++)); do "$@" && return; sleep 0.05; done; false; }
-worker_of() { pgrep -f "^[^ ]*qm-gluster --pool b .*$LOGS/.*--epoch $1 "; }
-is_stopped() { local pid; pid=$(worker_of "$1") && grep -q '^State:.[Tt]' "/proc/$pid/status"; }
-# The worker of that epoch, stopped; its driver, whose script is read here, is $stopped.
-stop_at() { # EPOCH TRAP
-	echo "$2" >"$LAB/trap"
-	QM_EPOCH=$1 trapped <&3 >"$LAB/epoch-$1.out" &
-	stopped=$!
-	soon is_stopped "$1" || { sed 's/^/# /' "$LAB/epoch-$1.out"; false; }
-} 3<&0
-goes_on() { kill -CONT "$(worker_of "$1")"; }
 overtaken() { # TRAP KIND-PREFIX NAME SOURCE WANT PRINT
 	local stopped before
 	stop_at 1 "$1" <<<"until copy b $3 299892736 $4"

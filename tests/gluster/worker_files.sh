@@ -46,18 +46,13 @@ for v in c d; do
 done
 MIB=1048576
 # One of an earlier leader has seen the file, is frozen, and goes on when a later one's has grown it further.
-grown_by_two() { # POOL: leaves $LAB/late.out
-	export QM_HOLD=$LAB/hold
-	rm -f "$QM_HOLD.held"
-	touch "$QM_HOLD"
-	QM_EPOCH=1 QM_WRAP="env LD_PRELOAD=$BUILD/tests/unit/worker/libheld-open.so ASAN_OPTIONS=${ASAN_OPTIONS:-}:verify_asan_link_order=0" \
-		driver <<<"resize $1 f:pvc-grown $((20 * MIB))" >"$LAB/late.out" &
-	until_true 20 test -e "$QM_HOLD.held" && driver <<<"resize $1 f:pvc-grown $((30 * MIB))"
+grown_by_two() { # POOL: leaves $LAB/epoch-1.out
+	local stopped
+	stop_at 1 "stop glfs_h_open rw 1" <<<"resize $1 f:pvc-grown $((20 * MIB))" && driver <<<"resize $1 f:pvc-grown $((30 * MIB))"
 	in_box 1 dd if=/dev/urandom of="$files/$(spot virtblock pvc-grown "$1")" bs=1M seek=29 count=1 conv=notrunc status=none
 	in_box 1 sha256sum "$files/$(spot virtblock pvc-grown "$1")"
-	rm "$QM_HOLD"
-	wait $!
-	unset QM_HOLD
+	goes_on 1
+	wait $stopped
 	sleep 1.5 # the mount, as above
 }
 for v in b c d; do
@@ -72,7 +67,7 @@ resize $v f:pvc-grown $((10 * MIB))")
 	in_box 1 cmp -n $((10 * MIB + 4097)) /dev/zero "$files/$(spot virtblock pvc-grown $v)"
 	ok "$v: it is all zeros"
 	out=$(grown_by_two $v)
-	is "$(cat "$LAB/late.out" - <<<"$out" | grep -c 'rc 0') $(length)" "2 $((30 * MIB))" "$v: one that comes late does not cut what another made longer" || { echo "# $out"; sed 's/^/# /' "$LAB/late.out"; }
+	is "$(cat "$LAB/epoch-1.out" - <<<"$out" | grep -c 'rc 0') $(length)" "2 $((30 * MIB))" "$v: one that comes late does not cut what another made longer" || { echo "# $out"; sed 's/^/# /' "$LAB/epoch-1.out"; }
 	grep -q "$(in_box 1 sha256sum "$files/$(spot virtblock pvc-grown $v)")" <<<"$out"
 	ok "$v: nor what was written there"
 	out=$(driver <<<"resize $v f:pvc-grown $((40 * MIB))")
