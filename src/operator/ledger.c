@@ -290,7 +290,10 @@ static int read_contents(struct loading *x)
 	return 0;
 }
 
-/* Claims first: one that becomes a volume in between is seen twice, not never. They count last, when it is known what is left. */
+/*
+ * Claims first: one that becomes a volume in between is seen twice, not never. They count last, when it is known what
+ * is left.
+ */
 static int read_all(struct loading *x, struct reconcile *r)
 {
 	cleanup_free char *labels = xasprintf(QM_LABEL_DEPLOYMENT "=%s", x->op->deployment);
