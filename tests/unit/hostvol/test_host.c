@@ -129,6 +129,38 @@ static void test_call_that_hangs(void **state)
 	assert_int_equal(RUN(&result, NULL, 5000, "true"), 0);
 }
 
+static pid_t tester;
+static int asked_here;
+
+/* The C library's, for all of this program: who asks for a file that may not answer? */
+int stat(const char *restrict path, struct stat *restrict st)
+{
+	asked_here += getpid() == tester && strstr(path, "/may-hang");
+	return fstatat(AT_FDCWD, path, st, 0);
+}
+
+static void test_stat(void **state)
+{
+	char *dir = temp_make();
+	cleanup_free char *path = xasprintf("%s/may-hang", dir);
+	struct host_stat st = { 0 };
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	tester = getpid();
+	assert_int_equal(ftruncate(fd, 4711), 0);
+	close(fd);
+	assert_int_equal(host_real.stat(&host_real, path, &st, 5000), 0);
+	assert_int_equal(st.type, HOST_FILE_REGULAR);
+	assert_int_equal(st.size, 4711);
+	assert_int_equal(host_real.stat(&host_real, dir, &st, 5000), 0);
+	assert_int_equal(st.type, HOST_FILE_DIRECTORY);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(host_real.stat(&host_real, path, &st, 5000), -ENOENT);
+	/* a thread that asks itself waits for as long as the file's server likes */
+	assert_int_equal(asked_here, 0);
+	temp_remove(dir);
+}
+
 static void test_lookup(void **state)
 {
 	char *dir = temp_make();
@@ -202,6 +234,7 @@ int main(void)
 		cmocka_unit_test(test_run_deadline), cmocka_unit_test(test_call),
 		cmocka_unit_test(test_lookup),	     cmocka_unit_test(test_await_end),
 		cmocka_unit_test(test_mountinfo),    cmocka_unit_test(test_call_that_hangs),
+		cmocka_unit_test(test_stat),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
