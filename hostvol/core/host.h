@@ -209,7 +209,9 @@ struct process_place {
 int process_run_at(const struct process_place *place, const struct host_command *command,
 		   struct host_result *ret);
 /*
- * fn(arg) in a child process; fn makes system calls only and returns 0 or -errno (at least -127).
+ * fn(arg) in a child process without our descriptors; fn makes system calls only and returns 0 or
+ * -errno (at least -127). about: the device or file that it may hang on, NULL: any; while one that
+ * did the same on the same hangs on, it is -ETIMEDOUT at once (base/hung.h).
  */
-int process_call(int (*fn)(void *arg), void *arg, int timeout_ms);
+int process_call(int (*fn)(void *arg), void *arg, const char *about, int timeout_ms);
 int process_await_end(const char *program, const char *last_arg, bool kill, int timeout_ms);

@@ -21,6 +21,7 @@ struct question {
 	char path[PATH_MAX];
 	unsigned what; /* a page, a structure */
 	int timeout_ms;
+	bool is_order; /* data is a text that says what is to be done, and no secret */
 	size_t len; /* of data */
 	unsigned char data[NVME_IDENTIFY_SIZE];
 };
@@ -30,13 +31,16 @@ static int ask(const struct hostvol_host *host, int (*fn)(void *), struct questi
 {
 	struct question *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 				       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	char about[PATH_MAX + 256];
 	int r;
 
 	if (shared == MAP_FAILED)
 		return -errno;
 	*shared = *q;
 	shared->timeout_ms = timeout_ms;
-	r = process_call(fn, shared, timeout_ms);
+	/* one file takes the orders of many devices, and one that hangs says nothing of the others */
+	snprintf(about, sizeof(about), "%s %.250s", q->path, q->is_order ? (char *)q->data : "");
+	r = process_call(fn, shared, *q->path ? about : NULL, timeout_ms);
 	if (r >= 0)
 		*q = *shared;
 	/* options of a connection may hold a secret */
@@ -67,7 +71,7 @@ static int do_write(void *arg)
 int block_write_kernel(const struct hostvol_host *host, const char *path, const char *text,
 		       int timeout_ms)
 {
-	struct question q = { .len = strlen(text) };
+	struct question q = { .len = strlen(text), .is_order = true };
 	int r = set_path(&q, host->root, path);
 
 	if (r < 0 || q.len > sizeof(q.data))
@@ -248,7 +252,7 @@ int block_fabrics(const struct hostvol_host *host, const char *options, char *re
 int block_aoe(const struct hostvol_host *host, const char *order, const char *device,
 	      int timeout_ms)
 {
-	struct question q = { .len = strlen(device) + 1 };
+	struct question q = { .len = strlen(device) + 1, .is_order = true };
 
 	if (q.len > sizeof(q.data) || snprintf(q.path, sizeof(q.path), "%s/dev/etherd/%s",
 					       host->root, order) >= (int)sizeof(q.path))
@@ -279,7 +283,7 @@ static int do_rbd_add(void *arg)
 int block_rbd_add(const struct hostvol_host *host, const char *path, const char *text,
 		  const unsigned char *secret, size_t secret_len, int timeout_ms)
 {
-	struct question q = { .len = strlen(text) + 1 + secret_len };
+	struct question q = { .len = strlen(text) + 1 + secret_len, .is_order = true };
 	int r = set_path(&q, host->root, path);
 
 	if (r < 0 || q.len > sizeof(q.data))

@@ -18,6 +18,7 @@
 #include <net/if.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -125,13 +126,6 @@ static int real_lookup(const struct hostvol_host *host, const char *dir, const c
 	return step_run(&(struct step){ do_lookup, &call, path, timeout_ms }, NULL);
 }
 
-static int do_stat(void *arg)
-{
-	struct stat st;
-
-	return stat(arg, &st) < 0 ? -errno : 0;
-}
-
 static int block_size(const char *path, uint64_t *ret)
 {
 	cleanup_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -141,18 +135,20 @@ static int block_size(const char *path, uint64_t *ret)
 	return 0;
 }
 
-static int real_stat(const struct hostvol_host *host, const char *path, struct host_stat *ret,
-		     int timeout_ms)
-{
-	struct stat st;
-	/* asked in a child first: the file may lie on a server that does not answer */
-	int r = step_run(&(struct step){ do_stat, (void *)path, path, timeout_ms }, NULL);
+struct stat_call {
+	const char *path;
+	struct host_stat found; /* in memory that is shared with the child */
+};
 
-	if (r < 0)
-		return r;
-	if (stat(path, &st) < 0)
+static int do_stat(void *arg)
+{
+	struct stat_call *call = arg;
+	struct host_stat *ret = &call->found;
+	struct stat st;
+
+	if (stat(call->path, &st) < 0)
 		return -errno;
-	*ret = (struct host_stat){ .type = HOST_FILE_OTHER };
+	ret->type = HOST_FILE_OTHER;
 	if (S_ISDIR(st.st_mode)) {
 		ret->type = HOST_FILE_DIRECTORY;
 	} else if (S_ISREG(st.st_mode)) {
@@ -162,9 +158,27 @@ static int real_stat(const struct hostvol_host *host, const char *path, struct h
 		ret->type = HOST_FILE_BLOCK;
 		ret->major = major(st.st_rdev);
 		ret->minor = minor(st.st_rdev);
-		return block_size(path, &ret->size);
+		return block_size(call->path, &ret->size);
 	}
 	return 0;
+}
+
+/* All of it in a child: a server, or a device, that answered once may not do so a second time. */
+static int real_stat(const struct hostvol_host *host, const char *path, struct host_stat *ret,
+		     int timeout_ms)
+{
+	struct stat_call *call = mmap(NULL, sizeof(*call), PROT_READ | PROT_WRITE,
+				      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int r;
+
+	if (call == MAP_FAILED)
+		return -errno;
+	call->path = path;
+	r = process_call(do_stat, call, path, timeout_ms);
+	if (r >= 0)
+		*ret = call->found;
+	munmap(call, sizeof(*call));
+	return r;
 }
 
 /* ---- files ---------------------------------------------------------------------------------- */

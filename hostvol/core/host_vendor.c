@@ -45,7 +45,7 @@ int vendor_control_device(const struct hostvol_host *host, const char *path, uns
 	if (call.buf == MAP_FAILED)
 		return -errno;
 	memcpy(call.buf, buf, size);
-	r = process_call(do_control, &call, timeout_ms);
+	r = process_call(do_control, &call, path, timeout_ms);
 	memcpy(buf, call.buf, size);
 	munmap(call.buf, size);
 	return r;
@@ -58,7 +58,7 @@ static int do_claim(void *arg)
 
 int vendor_device_in_use(const struct hostvol_host *host, const char *path, int timeout_ms)
 {
-	int r = process_call(do_claim, (void *)path, timeout_ms);
+	int r = process_call(do_claim, (void *)path, path, timeout_ms);
 
 	return r == -EBUSY ? 1 : r;
 }

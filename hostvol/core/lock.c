@@ -5,10 +5,68 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
 #define POLL_MAX_MS 20 /* flock has no time limit, and a library may not use signals for one */
+
+/*
+ * Who waits. A storage that does not answer holds its lock for as long as a call may take, and would get
+ * all threads of a service that has only so many: those of others' storage, too. One that answers lets
+ * many calls through within LOCK_PATIENCE_MS.
+ */
+struct waiter {
+	struct waiter *next;
+	const char *path;
+	int64_t since_ms;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct waiter *first;
+} waiters = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void wait_begin(struct waiter *w)
+{
+	pthread_mutex_lock(&waiters.lock);
+	w->next = waiters.first;
+	waiters.first = w;
+	pthread_mutex_unlock(&waiters.lock);
+}
+
+static void remove_waiter(struct waiter *w)
+{
+	struct waiter **p = &waiters.first;
+
+	while (*p && *p != w)
+		p = &(*p)->next;
+	if (*p)
+		*p = w->next;
+}
+
+static void wait_end(struct waiter *w)
+{
+	pthread_mutex_lock(&waiters.lock);
+	remove_waiter(w);
+	pthread_mutex_unlock(&waiters.lock);
+}
+
+/* Whether this one is to go; then it is counted no more. */
+static bool is_too_many(struct waiter *w, int64_t now)
+{
+	int same = 0;
+
+	if (now - w->since_ms < LOCK_PATIENCE_MS)
+		return false;
+	pthread_mutex_lock(&waiters.lock);
+	for (const struct waiter *other = waiters.first; other; other = other->next)
+		same += streq(other->path, w->path);
+	if (same > LOCK_WAITERS_MAX)
+		remove_waiter(w);
+	pthread_mutex_unlock(&waiters.lock);
+	return same > LOCK_WAITERS_MAX;
+}
 
 /* 1: held; 0: another has it, or it was removed while we waited. */
 static int try_lock(const char *path, int *ret_fd)
@@ -28,11 +86,51 @@ static int try_lock(const char *path, int *ret_fd)
 	return 1;
 }
 
+/* 0: time has passed, try again. */
+static int wait_a_little(const struct call *c, struct waiter *w, int *wait_ms, struct error *err)
+{
+	int r = call_left(c, 0, err);
+
+	if (r == -ECANCELED)
+		return r;
+	if (r < 0)
+		return error_set(err, ETIMEDOUT,
+				 "another process has been working on this volume's target for "
+				 "%d ms (lock %s)",
+				 c->h->deadline_ms, w->path);
+	if (is_too_many(w, c->host->mono_ms(c->host)))
+		return error_set(err, EAGAIN,
+				 "%d calls wait for this volume's target already, which has not been "
+				 "free for %d ms (lock %s): try again later",
+				 LOCK_WAITERS_MAX, LOCK_PATIENCE_MS, w->path);
+	c->host->sleep_ms(c->host, *wait_ms);
+	*wait_ms = *wait_ms * 2 > POLL_MAX_MS ? POLL_MAX_MS : *wait_ms * 2;
+	return 0;
+}
+
+static int wait_for_lock(const struct call *c, const char *path, int *ret_fd, struct error *err)
+{
+	struct waiter w = { .path = path, .since_ms = c->host->mono_ms(c->host) };
+	int r, wait_ms = 1;
+
+	wait_begin(&w);
+	do {
+		r = wait_a_little(c, &w, &wait_ms, err);
+		if (r < 0)
+			break;
+		r = try_lock(path, ret_fd);
+		if (r < 0)
+			error_errno(err, -r, "cannot lock %s", path);
+	} while (r == 0);
+	wait_end(&w);
+	return r < 0 ? r : 0;
+}
+
 int lock_take(const struct call *c, const char *kind, const char *id, struct lock *ret,
 	      struct error *err)
 {
 	cleanup_free char *dir = NULL, *path = NULL;
-	int r, wait_ms = 1;
+	int r;
 
 	r = text_format(&dir, err, "%s/locks", c->h->run_dir);
 	if (r < 0)
@@ -43,24 +141,13 @@ int lock_take(const struct call *c, const char *kind, const char *id, struct loc
 	r = c->host->make_dir(c->host, dir, 0700);
 	if (r < 0)
 		return error_errno(err, -r, "cannot make %s", dir);
-	for (;;) {
-		r = try_lock(path, &ret->fd);
-		if (r < 0)
-			return error_errno(err, -r, "cannot lock %s", path);
-		if (r > 0)
-			break;
-		r = call_left(c, 0, err);
-		if (r == -ECANCELED)
-			return r;
-		if (r < 0)
-			return error_set(
-				err, ETIMEDOUT,
-				"another process has been working on this volume's target for "
-				"%d ms (lock %s)",
-				c->h->deadline_ms, path);
-		c->host->sleep_ms(c->host, wait_ms);
-		wait_ms = wait_ms * 2 > POLL_MAX_MS ? POLL_MAX_MS : wait_ms * 2;
-	}
+	r = try_lock(path, &ret->fd);
+	if (r < 0)
+		return error_errno(err, -r, "cannot lock %s", path);
+	if (r == 0)
+		r = wait_for_lock(c, path, &ret->fd, err);
+	if (r < 0)
+		return r;
 	ret->path = TAKE_PTR(path);
 	return 0;
 }

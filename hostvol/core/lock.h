@@ -13,7 +13,12 @@ struct lock {
 };
 #define LOCK_INIT ((struct lock){ .fd = -1 })
 
-/* Waits until the call's deadline: -ETIMEDOUT. */
+/*
+ * Waits until the call's deadline: -ETIMEDOUT. Of the threads of a process not more than
+ * LOCK_WAITERS_MAX do so for one lock; others are told -EAGAIN when it has not come for LOCK_PATIENCE_MS.
+ */
+#define LOCK_WAITERS_MAX 16
+#define LOCK_PATIENCE_MS 5000
 int lock_take(const struct call *c, const char *kind, const char *id, struct lock *ret,
 	      struct error *err);
 void lock_release(struct lock *l);

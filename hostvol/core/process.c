@@ -5,6 +5,7 @@
  * waitpid(-1) ever sees it, and is followed by its pidfd.
  */
 #include "base/clock.h"
+#include "base/hung.h"
 #include "base/mem.h"
 #include "host.h"
 
@@ -22,7 +23,7 @@
 #include <sys/wait.h>
 
 #define KILL_WAIT_MS                                                                               \
-	1000 /* for a killed child to be reaped; one in an uninterruptible call is left */
+	1000 /* for a killed child to be reaped; one in an uninterruptible call is left to hung.h */
 
 struct child {
 	pid_t pid;
@@ -82,33 +83,39 @@ static int wait_pidfd(int pidfd, int timeout_ms)
 	return await_fd(pidfd, POLLIN, clock_mono_ms(&clock_real) + timeout_ms);
 }
 
-static void child_kill(struct child *c)
+/* fn, about: what it does and on what, as hung.h has it. */
+static void child_kill(struct child *c, int (*fn)(void *arg), const char *about)
 {
 	/* the pid cannot be another's: it was not reaped yet */
 	kill(-c->pid, SIGKILL);
 	kill(c->pid, SIGKILL);
-	if (wait_pidfd(c->pidfd, KILL_WAIT_MS) == 0)
+	if (wait_pidfd(c->pidfd, KILL_WAIT_MS) == 0) {
 		child_reap(c);
-	else
-		close(c->pidfd);
+		return;
+	}
+	close(c->pidfd);
+	hung_leave(c->pid, fn, about, NULL, 0);
 }
 
-int process_call(int (*fn)(void *arg), void *arg, int timeout_ms)
+int process_call(int (*fn)(void *arg), void *arg, const char *about, int timeout_ms)
 {
 	struct child c = { .pidfd = -1 };
-	int r = child_start(&c);
+	int r = hung_check(fn, about, NULL);
 
+	if (r == 0)
+		r = child_start(&c);
 	if (r < 0)
 		return r;
 	if (r == 0) {
 		/* signals stay blocked: none but SIGKILL is for it, and it runs no program */
 		setpgid(0, 0);
-		r = fn(arg);
+		/* a device that another thread has open is not to stay so for as long as this one hangs */
+		r = close_range(3, ~0U, 0) < 0 ? -errno : fn(arg);
 		_exit(r < 0 ? (-r <= 127 ? -r : EIO) : 0);
 	}
 	r = wait_pidfd(c.pidfd, timeout_ms);
 	if (r < 0) {
-		child_kill(&c);
+		child_kill(&c, fn, about);
 		return r;
 	}
 	r = child_reap(&c);
@@ -344,12 +351,15 @@ int process_run_at(const struct process_place *place, const struct host_command 
 	cleanup_with(stdio_done) struct stdio s = stdio_none;
 	char path[PATH_MAX];
 	struct child c = { .pidfd = -1 };
+	struct error why = ERROR_INIT;
 	int r, code;
 
 	*ret = (struct host_result){ 0 };
 	if (command->out)
 		command->out[0] = '\0';
 	r = place ? 0 : find_program(command->argv[0], secure_getenv("PATH"), path);
+	if (r == 0 && (r = hung_check(NULL, NULL, &why)) < 0)
+		snprintf(ret->err, sizeof(ret->err), "%s", why.message);
 	if (r == 0)
 		r = stdio_open(&s);
 	if (r == 0)
@@ -367,7 +377,7 @@ int process_run_at(const struct process_place *place, const struct host_command 
 	s.in[0] = s.out[1] = s.err[1] = -1;
 	r = converse(&c, &s, command, ret);
 	if (r < 0) {
-		child_kill(&c);
+		child_kill(&c, NULL, NULL);
 		return r;
 	}
 	r = child_reap(&c);

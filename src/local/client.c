@@ -284,7 +284,8 @@ static int unshare_mounts(struct error *err)
 
 int local_clients_prepare(struct error *err)
 {
-	cleanup_free char *mnt = state_path("hostvol/mnt"), *log = state_path("hostvol/log");
+	cleanup_free char *top = state_path("hostvol"), *mnt = state_path("hostvol/mnt"),
+			  *log = state_path("hostvol/log");
 	bool any = false;
 	int r = 0;
 
@@ -296,6 +297,11 @@ int local_clients_prepare(struct error *err)
 		any = true;
 		r = mkdir_parents(dir, 0700, err);
 	}
+	if (r == 0 && any)
+		r = mkdir_parents(top, 0700, err);
+	/* whole pools are mounted below it; the modes in there are for those whom a claim is shown to */
+	if (r == 0 && any && chmod(top, 0700) < 0)
+		r = error_errno(err, errno, "cannot set the mode of %s", top);
 	if (r == 0 && any)
 		r = mkdir_parents(mnt, 0755, err);
 	if (r == 0 && any)

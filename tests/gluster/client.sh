@@ -25,6 +25,7 @@ check "an image of GlusterFS' client" image one
 check "up" up --glusterfs-mount-container="$work/one.tar"
 [ "$tap_failed" = 0 ] || { plan; exit 1; } # what follows would only wait
 check "the client runs" said '.users == 0'
+check "nobody but root reaches what it mounts" [ "$(stat -c %a "$QM_STATE_DIR/hostvol")" = 700 ]
 check "from that image" said ".image | startswith(\"$work/one.tar@sha256:\")"
 check "a claim" bash -c "sed s/my-claim/data/ docs/examples/claim.yaml | quartermaster apply -f -"
 check "is mounted" quartermaster mount data "$mnt"

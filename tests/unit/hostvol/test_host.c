@@ -5,6 +5,7 @@
 #include "fake_host.h"
 
 #include "base/clock.h"
+#include "base/hung.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -83,13 +85,80 @@ static void test_call(void **state)
 {
 	int status;
 
-	assert_int_equal(process_call(nap, &(int){ 1 }, 5000), -EXDEV);
-	assert_int_equal(process_call(nap, &(int){ 30000 }, 50), -ETIMEDOUT);
+	assert_int_equal(process_call(nap, &(int){ 1 }, NULL, 5000), -EXDEV);
+	assert_int_equal(process_call(nap, &(int){ 30000 }, NULL, 50), -ETIMEDOUT);
 	assert_int_equal(waitpid(-1, &status, WNOHANG), -1);
 	assert_int_equal(errno, ECHILD);
 	signal(SIGCHLD, SIG_IGN);
-	assert_int_equal(process_call(nap, &(int){ 1 }, 5000), -EXDEV);
+	assert_int_equal(process_call(nap, &(int){ 1 }, NULL, 5000), -EXDEV);
 	signal(SIGCHLD, SIG_DFL);
+}
+
+static int has_open(void *arg)
+{
+	return fcntl(*(int *)arg, F_GETFD) < 0 ? -errno : 0;
+}
+
+/* One that hangs for long keeps nobody else's device open, and is not joined by another. */
+static void test_call_that_hangs(void **state)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct host_result result;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pause();
+		_exit(0);
+	}
+	assert_int_equal(process_call(has_open, &fd, NULL, 5000), -EBADF);
+	close(fd);
+	hung_leave(pid, nap, "/dev/there", NULL, 0);
+	assert_int_equal(process_call(nap, &(int){ 1 }, "/dev/there", 5000), -ETIMEDOUT);
+	assert_int_equal(process_call(nap, &(int){ 1 }, "/dev/elsewhere", 5000), -EXDEV);
+	assert_int_equal(process_call(has_open, &(int){ 0 }, "/dev/there", 5000), 0);
+	for (int i = 1; i < HUNG_MAX; i++)
+		hung_leave(pid, nap, NULL, NULL, 0);
+	assert_int_equal(process_call(nap, &(int){ 1 }, "/dev/elsewhere", 5000), -ETIMEDOUT);
+	assert_int_equal(RUN(&result, NULL, 5000, "true"), -ETIMEDOUT);
+	assert_non_null(strstr(result.err, "256 processes hang"));
+	kill(pid, SIGKILL);
+	while (hung_check(NULL, NULL, NULL) < 0)
+		usleep(1000);
+	assert_int_equal(process_call(nap, &(int){ 1 }, "/dev/there", 5000), -EXDEV);
+	assert_int_equal(RUN(&result, NULL, 5000, "true"), 0);
+}
+
+static pid_t tester;
+static int asked_here;
+
+/* The C library's, for all of this program: who asks for a file that may not answer? */
+int stat(const char *restrict path, struct stat *restrict st)
+{
+	asked_here += getpid() == tester && strstr(path, "/may-hang");
+	return fstatat(AT_FDCWD, path, st, 0);
+}
+
+static void test_stat(void **state)
+{
+	char *dir = temp_make();
+	cleanup_free char *path = xasprintf("%s/may-hang", dir);
+	struct host_stat st = { 0 };
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	tester = getpid();
+	assert_int_equal(ftruncate(fd, 4711), 0);
+	close(fd);
+	assert_int_equal(host_real.stat(&host_real, path, &st, 5000), 0);
+	assert_int_equal(st.type, HOST_FILE_REGULAR);
+	assert_int_equal(st.size, 4711);
+	assert_int_equal(host_real.stat(&host_real, dir, &st, 5000), 0);
+	assert_int_equal(st.type, HOST_FILE_DIRECTORY);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(host_real.stat(&host_real, path, &st, 5000), -ENOENT);
+	/* a thread that asks itself waits for as long as the file's server likes */
+	assert_int_equal(asked_here, 0);
+	temp_remove(dir);
 }
 
 static void test_lookup(void **state)
@@ -164,7 +233,8 @@ int main(void)
 		cmocka_unit_test(test_run),	     cmocka_unit_test(test_run_leaves_daemons),
 		cmocka_unit_test(test_run_deadline), cmocka_unit_test(test_call),
 		cmocka_unit_test(test_lookup),	     cmocka_unit_test(test_await_end),
-		cmocka_unit_test(test_mountinfo),
+		cmocka_unit_test(test_mountinfo),    cmocka_unit_test(test_call_that_hangs),
+		cmocka_unit_test(test_stat),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

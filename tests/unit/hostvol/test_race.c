@@ -4,7 +4,9 @@
 
 #include "base/mem.h"
 #include "base/rand.h"
+#include "core/lock.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -92,11 +94,64 @@ static void test_threads(void **state)
 	assert_int_equal(rig_records(rig), 0);
 }
 
+#define CALLERS (LOCK_WAITERS_MAX + 4)
+
+struct caller {
+	struct rig *rig;
+	pthread_t thread;
+	atomic_int *ended;
+	int result;
+};
+
+static void *take_lock(void *arg)
+{
+	struct caller *caller = arg;
+	struct call c = call_begin(caller->rig->h);
+	cleanup_lock struct lock l = LOCK_INIT;
+
+	caller->result = lock_take(&c, "target", "slow", &l, NULL);
+	atomic_fetch_add(caller->ended, 1);
+	return NULL;
+}
+
+/* Storage that does not answer holds its lock: not every thread of a service waits for that. */
+static void test_few_wait_for_long(void **state)
+{
+	struct rig *rig = *state;
+	struct call c = call_begin(rig->h);
+	struct lock held = LOCK_INIT;
+	struct caller callers[CALLERS];
+	atomic_int ended = 0;
+	int refused = 0;
+
+	assert_int_equal(lock_take(&c, "target", "slow", &held, NULL), 0);
+	for (size_t i = 0; i < CALLERS; i++) {
+		callers[i] = (struct caller){ .rig = rig, .ended = &ended, .result = 1 };
+		assert_int_equal(pthread_create(&callers[i].thread, NULL, take_lock, &callers[i]),
+				 0);
+	}
+	/* for a while all of them do */
+	usleep(200000);
+	assert_int_equal(atomic_load(&ended), 0);
+	for (int i = 0; i < 3 * LOCK_PATIENCE_MS && atomic_load(&ended) < 4; i++)
+		usleep(1000);
+	usleep(200000);
+	assert_int_equal(atomic_load(&ended), CALLERS - LOCK_WAITERS_MAX);
+	lock_release(&held);
+	for (size_t i = 0; i < CALLERS; i++) {
+		pthread_join(callers[i].thread, NULL);
+		refused += callers[i].result == -EAGAIN;
+		assert_true(callers[i].result == 0 || callers[i].result == -EAGAIN);
+	}
+	assert_int_equal(refused, CALLERS - LOCK_WAITERS_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_processes, rig_setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_threads, rig_setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_few_wait_for_long, rig_setup, rig_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
