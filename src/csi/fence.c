@@ -170,6 +170,7 @@ static int lost(struct error *err)
 int fence_renew(struct fence_device *d, uint64_t key, struct error *err)
 {
 	struct fence_view v;
+	bool refused = false;
 	int r = look(d, &v, err);
 
 	if (r < 0)
@@ -179,10 +180,15 @@ int fence_renew(struct fence_device *d, uint64_t key, struct error *err)
 	if (!same_node(v.holder, key))
 		return lost(err);
 	r = -EIO;
-	/* one path will do; and one that does not answer now must not cost the others theirs */
-	for (size_t i = 0; i < d->paths && r < 0 && r != -EBUSY; i++)
+	/*
+	 * One path will do; and one that does not answer now, or came after the device was taken and so
+	 * has no registration, must not cost the others theirs.
+	 */
+	for (size_t i = 0; i < d->paths && r < 0; i++) {
 		r = d->ops->enroll(d, i, v.holder, v.holder);
-	if (r == -EBUSY)
+		refused |= r == -EBUSY;
+	}
+	if (r < 0 && refused)
 		return lost(err);
 	return r < 0 ? failed(r, "take the key again", err) : 0;
 }
