@@ -287,6 +287,33 @@ static void test_own_of_an_earlier_life(void **state)
 	assert_int_equal(registrations(), 0);
 }
 
+static void second_puts_out(void)
+{
+	assert_int_equal(take(1, keys[0]), 0);
+}
+
+/* A path that came after the device was taken is not registered; that does not mean to be put out. */
+static void test_late_path(void **state)
+{
+	uint32_t before;
+
+	assert_int_equal(take(0, 0), 0);
+	target.holder = &target.nexus[0][1];
+	target.nexus[0][0].key = 0;
+	before = target.generation;
+	assert_int_equal(renew(0), 0);
+	assert_true(target.generation != before);
+	assert_int_equal(holder(), keys[0]);
+	/* and nothing is registered anew by that */
+	assert_int_equal(target.nexus[0][0].key, 0);
+	/* put out between the look and the renewal: no path is left */
+	target.nexus[0][1].key = keys[0];
+	target.calls = 0;
+	target.interrupt_at = 2;
+	target.interrupt = second_puts_out;
+	assert_int_equal(renew(0), -ESTALE);
+}
+
 static void test_others(void **state)
 {
 	target.nexus[2][0].key = 0xabcdef;
@@ -394,7 +421,7 @@ static void test_dead_paths(void **state)
 }
 
 /* One that joined the map later has no key: renewal and mark come by the other one. */
-static void test_late_path(void **state)
+static void test_late_path_leaves(void **state)
 {
 	assert_int_equal(take(2, 0), 0);
 	assert_int_equal(take(0, keys[2]), 0);
@@ -429,12 +456,13 @@ int main(void)
 		cmocka_unit_test_setup(test_one_after_the_other, setup),
 		cmocka_unit_test_setup(test_put_out, setup),
 		cmocka_unit_test_setup(test_own_of_an_earlier_life, setup),
+		cmocka_unit_test_setup(test_late_path, setup),
 		cmocka_unit_test_setup(test_others, setup),
 		cmocka_unit_test_setup(test_race, setup),
 		cmocka_unit_test_setup(test_faults, setup),
 		cmocka_unit_test_setup(test_dead_path, setup),
 		cmocka_unit_test_setup(test_dead_paths, setup),
-		cmocka_unit_test_setup(test_late_path, setup),
+		cmocka_unit_test_setup(test_late_path_leaves, setup),
 		cmocka_unit_test_setup(test_without, setup),
 	};
 
