@@ -58,14 +58,14 @@ grown_by_two() { # POOL: leaves $LAB/late.out
 	rm "$QM_HOLD"
 	wait $!
 	unset QM_HOLD
-	sleep 1.5 # the mount, as above
 }
+# the mount also takes a file for as long as it was for a second, so its length is asked for after that
 for v in b c d; do
 	in_box 1 mount -t glusterfs -o attribute-timeout=0,entry-timeout=0 "$(addr 1):/$v" "$files"
 	out=$(driver <<<"create $v f:pvc-grown $((10 * MIB + 1))
 create $v f:pvc-grown $((10 * MIB + 4097))
 resize $v f:pvc-grown $((10 * MIB))")
-	length() { in_box 1 stat -c %s "$files/$(spot virtblock pvc-grown $v)"; }
+	length() { sleep 1.5; in_box 1 stat -c %s "$files/$(spot virtblock pvc-grown $v)"; }
 	is "$(grep -c ': rc 0' <<<"$out") $(length)" "3 $((10 * MIB + 4097))" "$v: a file is made, made longer to the byte, and not shorter" || echo "# $out"
 	[ "$(du -k "$(brick 1 $v)/$(spot virtblock pvc-grown $v)" | cut -f1)" -lt 100 ]
 	ok "$v: and has next to no blocks"
