@@ -120,14 +120,6 @@ done
 check "the snapshot outlives its source" [ "$("$call" "$sock" Controller.ListSnapshots "{\"snapshot_id\":\"$snap\"}" | jq '.entries | length')" = 1 ]
 check "and is deleted" "$call" "$sock" Controller.DeleteSnapshot "{\"snapshot_id\":\"$snap\"}"
 
-# ---- what is to be kept, under a name that comes again
-kept() { [ "$(find "$dir" -path '*/.glusterfs/*' -prune -o -path '*/brick/*' -name 'archived-csi-*' ! -name '*.json' -printf '%f\n' 2> /dev/null | sort -u | wc -l)" = "$1" ]; }
-for life in 1 2; do
-	check "a volume that is archived, $life" create_block db '"mutable_parameters":{"reclaim":"archive"}'
-	check "is deleted" delete "$(create_block db '"mutable_parameters":{"reclaim":"archive"}')"
-	check "and its data is kept, beside what was" wait_for 10 kept $life
-done
-
 # ---- the operator dies at any moment: repeating the calls leads to the same
 rounds=$([ "${QM_LONG:-}" ] && echo 50 || echo 6)
 killed=0
