@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by worker.sh: volumes of each kind, snapshots of them, and what is made from those; pool b.
-SEED=${QM_SEED:-$RANDOM}
-RANDOM=$SEED
-echo "# seed $SEED"
-
 acl=$LAB/acl
 mkdir -p "$acl"
 in_box 1 mount -t glusterfs -o acl,attribute-timeout=0,entry-timeout=0 "$(addr 1):/b" "$acl"

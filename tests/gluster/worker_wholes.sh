@@ -66,6 +66,15 @@ clear_w4
 passed_by "after 4 renames" "stop glfs_h_rename [!.p]* 5"
 clear_w4
 passed_by "before it says that it is ready" "stop glfs_h_rename *.json.1.tmp 4"
+# One that ends gives its copy back, and the next goes on at the same place.
+touch "$LAB/go"
+stop_at 3 "stop glfs_h_creat_open f7 1" < <(echo "${w4/until /}"; while [ -e "$LAB/go" ]; do sleep 0.2; done)
+rm "$LAB/go"; sleep 1; goes_on 3; wait $stopped
+given=$(info whole pvc-w4)
+out=$(QM_EPOCH=4 driver <<<"until copy b w:pvc-w4 299892736 s:snap-1")
+is "$(jq -c '[has("place"), has("epoch"), .ready]' <<<"$given") $(info whole pvc-w4 | jq -c '[.object, .ready, has("place")]')" "[true,false,false] $(jq -c '[.object, true, false]' <<<"$given")" "what is given back is gone on with" || echo "# $out"
+[ "$(print_whole pvc-w4)" = "$tree" ]
+ok "and complete in the end"
 # Both are stopped while they move, and the first, which is not asked again, goes on first.
 clear_w4
 touch "$LAB/go"
