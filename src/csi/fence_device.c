@@ -184,9 +184,12 @@ static int order_any(struct fence_device *d, unsigned long request, void *arg)
 	int r = -ENODEV;
 
 	for (size_t i = 0; i < d->alive; i++) {
-		r = order(d->fds[i], request, arg);
-		if (r == 0 || r == -EBUSY || r == -EOPNOTSUPP)
-			break;
+		int one = order(d->fds[i], request, arg);
+
+		if (one == 0 || one == -EOPNOTSUPP)
+			return one;
+		/* a path that came later has no key, and is refused; that says nothing of the others */
+		r = r == -EBUSY ? r : one;
 	}
 	return r;
 }
