@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <linux/dm-ioctl.h>
 #include <linux/fs.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
@@ -288,9 +289,9 @@ static int prove(int fd)
 }
 
 /*
- * It goes on when the service dies: its user would wait until there is one again. It has the next loop
- * device open, so that its number is no other's then. From the suspension on nothing is touched but the
- * two loop devices and memory that is there.
+ * It goes on when the service is ended: its user would wait until there is one again. It has the next
+ * loop device open, so that its number is no other's then. From the suspension on nothing is touched but
+ * the two loop devices and memory that is there.
  */
 static int do_switch(void *arg)
 {
@@ -298,6 +299,7 @@ static int do_switch(void *arg)
 	char path[LOOP_PATH_MAX];
 	cleanup_close int fd = loop_open(o->old, path, O_RDWR | O_DIRECT);
 	struct request clear = { 0 };
+	sigset_t all;
 	int r = fd < 0 ? fd : claim(fd), rc;
 
 	o->control = r < 0 ? r : open_control();
@@ -308,6 +310,8 @@ static int do_switch(void *arg)
 	if (r < 0)
 		return r;
 	memset(block, 1, BLOCK);
+	sigfillset(&all);
+	(void)sigprocmask(SIG_BLOCK, &all, NULL);
 	(void)prctl(PR_SET_PDEATHSIG, 0);
 	r = suspend(o);
 	if (r == 0)
