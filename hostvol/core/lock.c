@@ -13,13 +13,13 @@
 
 /*
  * Who waits. A storage that does not answer holds its lock for as long as a call may take, and would get
- * all threads of a service that has only so many: those of others' storage, too. One that answers lets
- * many calls through within LOCK_PATIENCE_MS.
+ * all threads of a service that has only so many: those of others' storage, too. Where calls come to
+ * their end, however slowly, all wait.
  */
 struct waiter {
 	struct waiter *next;
 	const char *path;
-	int64_t since_ms;
+	int64_t since_ms; /* it began to wait, or a call that had the lock ended; 0: just now */
 };
 
 static struct {
@@ -57,9 +57,13 @@ static bool is_too_many(struct waiter *w, int64_t now)
 {
 	int same = 0;
 
-	if (now - w->since_ms < LOCK_PATIENCE_MS)
-		return false;
 	pthread_mutex_lock(&waiters.lock);
+	if (w->since_ms == 0)
+		w->since_ms = now;
+	if (now - w->since_ms < LOCK_PATIENCE_MS) {
+		pthread_mutex_unlock(&waiters.lock);
+		return false;
+	}
 	for (const struct waiter *other = waiters.first; other; other = other->next)
 		same += streq(other->path, w->path);
 	if (same > LOCK_WAITERS_MAX)
@@ -110,7 +114,7 @@ static int wait_a_little(const struct call *c, struct waiter *w, int *wait_ms, s
 
 static int wait_for_lock(const struct call *c, const char *path, int *ret_fd, struct error *err)
 {
-	struct waiter w = { .path = path, .since_ms = c->host->mono_ms(c->host) };
+	struct waiter w = { .path = path };
 	int r, wait_ms = 1;
 
 	wait_begin(&w);
@@ -152,10 +156,20 @@ int lock_take(const struct call *c, const char *kind, const char *id, struct loc
 	return 0;
 }
 
+static void wait_anew(const char *path)
+{
+	pthread_mutex_lock(&waiters.lock);
+	for (struct waiter *w = waiters.first; w; w = w->next)
+		if (streq(w->path, path))
+			w->since_ms = 0;
+	pthread_mutex_unlock(&waiters.lock);
+}
+
 void lock_release(struct lock *l)
 {
 	if (l->fd < 0)
 		return;
+	wait_anew(l->path);
 	/* removed while held: whoever waits on this file sees that it is not the one any more */
 	unlink(l->path);
 	close(l->fd);

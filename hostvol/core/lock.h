@@ -15,7 +15,8 @@ struct lock {
 
 /*
  * Waits until the call's deadline: -ETIMEDOUT. Of the threads of a process not more than
- * LOCK_WAITERS_MAX do so for one lock; others are told -EAGAIN when it has not come for LOCK_PATIENCE_MS.
+ * LOCK_WAITERS_MAX do so for one lock; others are told -EAGAIN when none of them has ended with it for
+ * LOCK_PATIENCE_MS.
  */
 #define LOCK_WAITERS_MAX 16
 #define LOCK_PATIENCE_MS 5000
