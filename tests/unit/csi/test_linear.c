@@ -159,12 +159,13 @@ static void test_swept(void **state)
 
 static void test_grows(void **state)
 {
-	cleanup_free char *file = xasprintf("%s/file", dir);
+	cleanup_free char *file = NULL;
 	struct linear_state s;
 	struct linear l;
 
 	if (!can)
 		skip();
+	file = xasprintf("%s/file", dir);
 	l = make(&s);
 	assert_int_equal(truncate(file, 2 * SIZE), 0);
 	assert_int_equal(loop_resize(s.loops[0], dir, "file", STEP_MS, NULL), 0);
@@ -229,14 +230,16 @@ static void test_switched(void **state)
 /* What is below takes no writes any more. */
 static void test_not_proven(void **state)
 {
-	cleanup_free char *file = xasprintf("%s/file", dir), *fill = xasprintf("%s/fill", dir),
-			  *command = xasprintf("cat /dev/zero > %s 2> /dev/null", fill);
+	cleanup_free char *file = NULL, *fill = NULL, *command = NULL;
 	struct loop next = LOOP_INIT;
 	struct linear_state s, now;
 	struct linear l;
 
 	if (!can)
 		skip();
+	file = xasprintf("%s/file", dir);
+	fill = xasprintf("%s/fill", dir);
+	command = xasprintf("cat /dev/zero > %s 2> /dev/null", fill);
 	assert_int_equal(truncate(file, 0), 0);
 	assert_int_equal(truncate(file, SIZE), 0);
 	l = make(&s);
