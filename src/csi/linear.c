@@ -48,10 +48,7 @@ struct request {
 			struct dm_target_spec spec;
 			char params[64];
 		} target;
-		struct {
-			struct dm_target_msg head;
-			char text[64];
-		} message;
+		char message[sizeof(struct dm_target_msg) + 64]; /* its text follows the head */
 	};
 };
 
@@ -228,7 +225,8 @@ static int do_keep(void *arg)
 	const struct order *o = arg;
 	struct request q = { 0 };
 
-	snprintf(q.message.text, sizeof(q.message.text), "@cancel_deferred_remove");
+	snprintf(q.message + sizeof(struct dm_target_msg),
+		 sizeof(q.message) - sizeof(struct dm_target_msg), "@cancel_deferred_remove");
 	return ask(o->control, DM_TARGET_MSG, o->uuid, 0, &q);
 }
 

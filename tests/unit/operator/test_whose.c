@@ -166,8 +166,8 @@ static void bound_claim_without_finalizers(void **state)
 static void class_and_pool_are_gone(void **state)
 {
 	struct fixture *f = fixture_online();
-	cleanup_free char *volume = begin_claim(f);
 
+	free(begin_claim(f));
 	discard(f, &KIND_STORAGECLASS, "extra");
 	annotate(f, QM_ANNOTATION_POOL, "gold-7");
 	discard(f, &KIND_PVC, "c1");
