@@ -78,7 +78,7 @@ static int count_other(struct attachment *a, void *userdata)
 		o->count += iscsi_uses_target(a, o->iqn);
 	else
 		/* one that died in the middle is no user; to an audit it is a record all the same */
-		o->count += (a->state == STATE_ATTACHED || !o->of->id[0]) &&
+		o->count += (attachment_has_consumer(a) || !o->of->id[0]) &&
 			    iscsi_shares_unit(a, o->paths);
 	return 0;
 }
