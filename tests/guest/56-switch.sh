@@ -197,7 +197,7 @@ check "and ends" unstage b
 check "the old one is not let in again" wait_for 60 grep 'not written to a copy whose brick is back.*lost its lock' "$LAB/a/log"
 check "its health says so" eval 'health a | grep CopyMissed'
 check "no write of it succeeds" eval '! on a sh -c "echo late > $(place a)/late && sync $(place a)/late"'
-check "its end" unstage a
+check "its end" wait_for 60 unstage a # it may be looked at just then
 check "nothing is left" wait_for 20 nothing_left
 check "the file system is clean" eval 'wait_for 60 healed && wait_for 10 same && e2fsck -fn "$LAB/bricks/1/virtblock/vol1"'
 check "what the other wrote is there" eval 'stage b && [ "$(on b cat "$(place b)/more")" = more ] && unstage b'
