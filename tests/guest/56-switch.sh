@@ -17,7 +17,7 @@ id=v1.p.f.vol1 size=$((16 << 20)) # healing goes through all of it, and shares i
 declare -A service
 
 # ---- three bricks, in box 1: that a machine has all three is no matter here, and one glusterd starts sooner than three --------
-gluster() { in_box 1 timeout 60 gluster --mode=script "$@"; }
+gluster() { in_box 1 timeout 300 gluster --mode=script "$@"; }
 strict='cluster.quorum-type auto network.ping-timeout 10 client.strict-locks on performance.write-behind off performance.flush-behind off
 	performance.strict-o-direct on network.remote-dio disable performance.read-ahead off performance.readdir-ahead off performance.io-cache off
 	performance.quick-read off performance.stat-prefetch off performance.open-behind off cluster.heal-timeout 5'
@@ -200,7 +200,7 @@ check "it is not let in again" wait_for 30 grep 'not written to a copy whose bri
 check "the other goes on" on b sh -c "echo more > $(place b)/more && sync $(place b)/more"
 check "and ends" unstage b
 tries() { dmesg | grep -c 'capacity change from 0 to'; } # loop devices that were made
-check "nor when nobody has it" eval 'n=$(tries); wait_for 70 eval "[ \$(tries) -gt $n ]"; sleep 2; on a grep "linear 7:$below " < <(dmsetup table)'
+check "nor when nobody has it" eval 'n=$(tries); wait_for 70 eval "[ \$(tries) -gt $n ]"; sleep 2; dmsetup table | grep "linear 7:$below "'
 check "its health says so" eval 'health a | grep CopyMissed'
 check "no write of it succeeds" eval '! on a sh -c "echo late > $(place a)/late && sync $(place a)/late"'
 check "its end" unstage a
