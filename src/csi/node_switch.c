@@ -38,8 +38,7 @@ struct switches {
 /* A device and whose it is. */
 struct pair {
 	struct linear_state state;
-	json_t *record; /* borrowed; NULL: nobody's */
-	struct copies copies;
+	json_t *record; /* borrowed; NULL: another service's */
 	bool seen;
 };
 
@@ -226,13 +225,12 @@ static void go_on(struct csi_node *n, const struct pair *p)
 	struct error err = ERROR_INIT;
 	int r;
 
-	if (p->record && !record_begin(n, p->record))
+	if (!record_begin(n, p->record))
 		return;
 	r = linear_settle(&p->state, STEP_MS, &err);
 	if (r < 0 && note_set(n, p->state.uuid, error_text(&err, r)))
 		log_warn("%s: its users wait for that", error_text(&err, r));
-	if (p->record)
-		record_end(n);
+	record_end(n);
 }
 
 /* ---- all of them ------------------------------------------------------------------------------ */
@@ -298,7 +296,7 @@ static void look(struct csi_node *n)
 	if (p.count && records_find(n->h, NULL, NULL, &records, NULL) == 0) {
 		for (size_t i = 0; i < p.count; i++) {
 			find_record(&p.items[i], records);
-			if (p.items[i].state.suspended)
+			if (p.items[i].record && p.items[i].state.suspended)
 				go_on(n, &p.items[i]);
 		}
 		for (size_t i = 0; i < p.count; i++)
