@@ -22,6 +22,8 @@
 #define WAIT_AGAIN_MS 30000
 #define OTHERS_AGAIN_MS 10000 /* what another loop, or Kubernetes, has yet to do */
 #define FINISHING_MAX 2
+#define MANY 4 /* so many that are being made leave no time for those that are bound */
+#define HOLD_MS 20000 /* but no longer than this */
 #define FINISH_AGAIN_MS 500
 #define QUIET_MS 1000 /* after so long without a new volume no claim seems to wait for one */
 #define COPY_AGAIN_MS 15000 /* at most, while a copy is under way: a worker says nothing by itself */
@@ -454,13 +456,29 @@ static int complete_data(struct work *w)
 	return rc == -ENOENT ? 0 : rc; /* somebody was faster and removed it */
 }
 
-/* While claims wait for volumes, few are finished at a time. */
+/*
+ * While many claims wait for volumes none is finished, since that takes more of the pool than making one: whoever is
+ * bound has its volume already. While some do, and after a while in any case, few are at a time.
+ */
+static bool may_finish(struct work *w, int others)
+{
+	struct operator* op = w->op;
+	int64_t now = clock_mono_ms(w->r->clock), held = atomic_load(&op->held_ms);
+	int making = atomic_load(&op->making);
+
+	if (making < MANY)
+		atomic_store(&op->held_ms, 0);
+	else if (!held)
+		atomic_store(&op->held_ms, held = now);
+	if (making >= MANY && now - held < HOLD_MS && !object_deleting(w->claim))
+		return false;
+	return others < FINISHING_MAX ||
+	       (making == 0 && now - atomic_load(&op->made_ms) > QUIET_MS);
+}
+
 static bool finish_begin(struct work *w)
 {
-	int others = atomic_fetch_add(&w->op->finishing, 1);
-	int64_t since_ms = clock_mono_ms(w->r->clock) - atomic_load(&w->op->made_ms);
-
-	if (others < FINISHING_MAX || (atomic_load(&w->op->making) == 0 && since_ms > QUIET_MS))
+	if (may_finish(w, atomic_fetch_add(&w->op->finishing, 1)))
 		return true;
 	atomic_fetch_sub(&w->op->finishing, 1);
 	w->r->again_ms = FINISH_AGAIN_MS;

@@ -54,6 +54,7 @@ struct operator
 	atomic_int making; /* claims for which a volume is being made */
 	_Atomic int64_t made_ms; /* when the last of them had its volume (mono) */
 	atomic_int finishing; /* that are bound, and for which the rest is done */
+	_Atomic int64_t held_ms; /* since when none of these is finished (mono); 0: they are */
 };
 
 /* Of struct reconcile, `app` is the struct operator. */
