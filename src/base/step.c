@@ -17,10 +17,12 @@
 #include <sys/wait.h>
 
 #define KILL_WAIT_MS 1000 /* for a killed child to end; one in an uninterruptible call is left */
-#define BLOCK_SIZE (64 << 10)
-#define GUARD_SIZE (4 << 10)
+#define STACK_SIZE (56 << 10)
 
-/* At the lower end of a mapping; above it a page that nobody may touch, and the child's stack. */
+/*
+ * At the lower end of a mapping; above it a page that nobody may touch, and the child's stack. What a
+ * page is the machine says: 64 KiB on ppc64el and on many arm64 kernels.
+ */
 struct child {
 	int (*fn)(void *arg);
 	void *arg;
@@ -29,7 +31,19 @@ struct child {
 	int value; /* what fn returned */
 	bool done;
 };
-_Static_assert(sizeof(struct child) <= GUARD_SIZE, "the stack begins above it");
+_Static_assert(sizeof(struct child) <= 4096, "it fits into the smallest page that there is");
+
+static size_t page_size(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static size_t block_size(void)
+{
+	size_t page = page_size();
+
+	return 2 * page + (STACK_SIZE + page - 1) / page * page;
+}
 
 /*
  * Tools that follow each thread's memory cannot follow such a child; there it gets a copy.
@@ -50,13 +64,14 @@ static bool can_share(void)
 
 static struct child *block_new(bool share)
 {
-	char *block = mmap(NULL, BLOCK_SIZE, PROT_READ | PROT_WRITE,
+	size_t page = page_size(), size = block_size();
+	char *block = mmap(NULL, size, PROT_READ | PROT_WRITE,
 			   MAP_ANONYMOUS | (share ? MAP_PRIVATE : MAP_SHARED), -1, 0);
 
 	if (block == MAP_FAILED)
 		return NULL;
-	if (mprotect(block + GUARD_SIZE, GUARD_SIZE, PROT_NONE) < 0) {
-		munmap(block, BLOCK_SIZE);
+	if (mprotect(block + page, page, PROT_NONE) < 0) {
+		munmap(block, size);
 		return NULL;
 	}
 	return (struct child *)block;
@@ -104,7 +119,7 @@ static void child_free(struct child *c)
 		r = waitid(P_PIDFD, (id_t)c->pidfd, &info, WEXITED | __WALL);
 	while (r < 0 && errno == EINTR);
 	close(c->pidfd);
-	munmap(c, BLOCK_SIZE);
+	munmap(c, block_size());
 }
 
 /* Its stack is the upper part of the block in either case: the same code runs, on a copy or not. */
@@ -117,7 +132,7 @@ static int start(struct child *c, bool share)
 	/* no handler of ours may run in the child; it has no signal for us at its end either */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	c->pid = clone(child_main, (char *)c + BLOCK_SIZE, flags, c, &c->pidfd);
+	c->pid = clone(child_main, (char *)c + block_size(), flags, c, &c->pidfd);
 	r = c->pid < 0 ? -errno : 0;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return r;
@@ -137,7 +152,7 @@ static struct child *child_new(const struct step *s, bool share, int *ret_r)
 	*ret_r = start(c, share);
 	if (*ret_r == 0)
 		return c;
-	munmap(c, BLOCK_SIZE);
+	munmap(c, block_size());
 	return NULL;
 }
 
@@ -151,7 +166,7 @@ static int finish(struct child *c, const struct step *s, struct error *err)
 			child_free(c);
 		} else {
 			close(c->pidfd);
-			hung_leave(c->pid, s->fn, s->about, c, BLOCK_SIZE);
+			hung_leave(c->pid, s->fn, s->about, c, block_size());
 		}
 		return error_set(err, ETIMEDOUT, "no answer within %d ms", s->timeout_ms);
 	}
