@@ -106,6 +106,20 @@ func (h *Host) List(ctx context.Context, volumeID string) ([]Record, error) {
 	return records, err
 }
 
+// Forget ends every consumer's use of a volume whose place another one has taken, so that the next
+// Connect takes what is there: a person's word. It is EBUSY while the volume works or is used.
+func (h *Host) Forget(ctx context.Context, volumeID string) ([]Disconnected, error) {
+	var gone []Disconnected
+	_, out, err := h.do(ctx, volumeID, func(c *C.struct_hostvol, in *C.char, ret **C.char, e *C.struct_hostvol_error) C.int {
+		return C.hostvol_forget_json(c, in, ret, e)
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = decode(out, &gone)
+	return gone, err
+}
+
 // Recover undoes or finishes what died in the middle.
 func (h *Host) Recover(ctx context.Context) ([]Recovered, error) {
 	var all []Recovered

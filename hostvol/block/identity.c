@@ -2,6 +2,7 @@
 #include "identity.h"
 
 #include "base/mem.h"
+#include "core/recorded.h"
 #include "sysfs.h"
 
 #include <errno.h>
@@ -9,6 +10,8 @@
 
 #define ASK_MS 10000
 #define PAGE_MAX 1024
+
+const char *const identity_keys[] = { "identity", NULL };
 
 int identity_of_scsi(const struct call *c, const char *disk, const char *expected,
 		     struct identity *ret, struct error *err)
@@ -81,6 +84,20 @@ int identity_of_nvme(const struct call *c, const char *disk, struct identity *re
 	return 0;
 }
 
+/* A name that the other has not, where there is one: what tells the two apart. */
+static const char *telling_name(const struct identity *id, const struct identity *other)
+{
+	for (int i = 0; i < id->count; i++) {
+		bool common = false;
+
+		for (int k = 0; k < other->count; k++)
+			common |= streq(id->names[i], other->names[k]);
+		if (!common)
+			return id->names[i];
+	}
+	return id->names[0];
+}
+
 int identity_check(struct attachment *a, const char *where, const struct identity *live,
 		   const char *expected, struct error *err)
 {
@@ -92,15 +109,14 @@ int identity_check(struct attachment *a, const char *where, const struct identit
 	if (expected && !identity_is_called(live, expected))
 		return error_set(err, ESTALE,
 				 "%.150s is %.100s, not %.100s as expected: another volume stands "
-				 "there",
+				 "there (see what the storage exports to this host, and the "
+				 "parameter)",
 				 where, live->names[0], expected);
 	if (recorded[0]) {
 		identity_from_text(recorded, &before);
 		if (!identity_same(&before, live))
-			return error_set(err, ESTALE,
-					 "%.150s is %.100s, and was %.100s when it was connected: "
-					 "another volume stands there now",
-					 where, live->names[0], before.names[0]);
+			return recorded_differs(a, where, telling_name(live, &before),
+						telling_name(&before, live), err);
 		return 0;
 	}
 	r = identity_to_text(live, &text, err);

@@ -20,6 +20,9 @@ struct identity {
 	int count;
 };
 
+/* Where a record has it (driver.identity). */
+extern const char *const identity_keys[];
+
 /* ---- pure ---- */
 
 /* Adds kind.value, made printable; without a value, or when full, nothing. */

@@ -26,7 +26,7 @@ struct scsi_paths {
 						  "serial",    "uuid",	      NULL },              \
 		.help = "The volume's own name: NAA, EUI, UUID or serial number. Where it is "     \
 			"given, every path is asked for it, and nothing else is connected.",       \
-		.example = "naa.600140581f1c2a9e0000400080000000"                                  \
+		.expectation = true, .example = "naa.600140581f1c2a9e0000400080000000"             \
 	}
 #define SCSI_PARAM_MULTIPATH                                                                       \
 	{                                                                                          \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* extend, plan, repair */
+/* extend, plan, repair, forget */
 #include "cli.h"
 
 #include "base/mem.h"
@@ -144,4 +144,32 @@ int cmd_repair(struct cli *cli, int argc, char **argv)
 			printf("%-10s %-40s %-10s %s\n", jstr(f, "kind"), jstr(f, "name"),
 			       jstr(f, "action"), jstr(f, "message"));
 	return r > 0 ? STATUS_FAILED : STATUS_OK;
+}
+
+int cmd_forget(struct cli *cli, int argc, char **argv)
+{
+	struct change_options o = { 0 };
+	struct hostvol_error err = { 0 };
+	cleanup_free char *text = NULL;
+	cleanup_json json_t *gone = NULL;
+	struct hostvol *h;
+	int status = parse(cli, argc, argv, &o), r;
+	const json_t *g;
+	size_t i;
+
+	if (status >= 0)
+		return status;
+	h = cli_open(cli);
+	if (!h)
+		return STATUS_USAGE;
+	r = hostvol_forget_json(h, o.volume_id, &text, &err);
+	hostvol_close(h);
+	if (r < 0)
+		return cli_fail(r, &err);
+	if (cli->json)
+		cli_print_json(text);
+	else if (json_parse(text, strlen(text), &gone, NULL) >= 0)
+		json_array_foreach (gone, i, g)
+			printf("%s %s\n", jstr(g, "volumeId"), jstr(g, "consumer"));
+	return STATUS_OK;
 }

@@ -43,6 +43,7 @@ int cmd_recover(struct cli *cli, int argc, char **argv);
 int cmd_extend(struct cli *cli, int argc, char **argv);
 int cmd_plan(struct cli *cli, int argc, char **argv);
 int cmd_repair(struct cli *cli, int argc, char **argv);
+int cmd_forget(struct cli *cli, int argc, char **argv);
 int cmd_completion(struct cli *cli, int argc, char **argv);
 
 /* The handle, opened with what the command line said; NULL: said so on standard error. */

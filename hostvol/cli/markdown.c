@@ -76,6 +76,22 @@ static int write_page(const char *dir, const char *name, struct buf *b)
 	return r < 0 ? STATUS_FAILED : STATUS_OK;
 }
 
+static const char which_volume[] =
+	"\n## Which volume it is\n"
+	"The first connect records which volume it found: of a SCSI unit or an NVMe namespace the "
+	"name that the disk itself says, of an RBD image its id and its cluster's, of an AoE disk "
+	"the serial number, of a vendor's or a local device what the kernel knows of it. That holds "
+	"until the last consumer has disconnected the volume: over reboots, for every other "
+	"consumer, whether or not the parameters name the volume (`wwn`).\n\n"
+	"Where another volume stands in its place, connecting fails with ESTALE and both names. It is "
+	"not mounted, formatted or written, and the record stays as it was. Give the volume its "
+	"place back at the storage; or, if the new one is meant, end the use of the old one for all "
+	"its consumers:\n\n"
+	"    hostvol forget pvc-0f3a\n\n"
+	"It is refused while the recorded volume works, and while somebody uses what is there. File "
+	"systems of a server (NFS, GlusterFS and the like) and DRBD have no such name: there the "
+	"parameters say which volume it is.\n";
+
 int markdown_write(const json_t *drivers, const char *dir)
 {
 	struct buf index = { 0 }, page = { 0 };
@@ -101,5 +117,6 @@ int markdown_write(const json_t *drivers, const char *dir)
 			return STATUS_FAILED;
 		}
 	}
+	buf_puts(&index, which_volume);
 	return write_page(dir, "README", &index);
 }

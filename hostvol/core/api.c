@@ -281,6 +281,19 @@ int hostvol_list_json(struct hostvol *h, const char *volume_id, char **ret_json,
 	return give_error(&problem, r, err);
 }
 
+int hostvol_forget_json(struct hostvol *h, const char *volume_id, char **ret_json,
+			struct hostvol_error *err)
+{
+	cleanup_json json_t *o = NULL;
+	struct error problem = ERROR_INIT;
+	struct call c = call_begin(h);
+	int r = attach_forget(&c, volume_id ? volume_id : "", &o, &problem), done = r;
+
+	if (r >= 0)
+		r = give_json(o, ret_json, &problem);
+	return give_error(&problem, r < 0 ? r : done, err);
+}
+
 int hostvol_recover_json(struct hostvol *h, char **ret_json, struct hostvol_error *err)
 {
 	cleanup_json json_t *o = NULL;

@@ -6,6 +6,7 @@
 #include "journal.h"
 #include "lock.h"
 #include "params.h"
+#include "recorded.h"
 
 #include <errno.h>
 
@@ -45,18 +46,22 @@ int attach_clear_away(const struct call *c, struct attachment *a, bool force, st
 	return r < 0 ? r : journal_remove(c, a, err);
 }
 
-/* A failed connect leaves nothing behind: or, where even that fails, a record that says so. */
-static void undo_connect(const struct call *c, struct attachment *a)
+/*
+ * A failed connect leaves nothing behind: or, where even that fails, a record that says so. before
+ * is what was recorded, and has to outlive the attempt; NULL for nothing.
+ */
+static void undo_connect(const struct call *c, struct attachment *a, struct attachment *before)
 {
 	struct call undo = call_undo(c);
 	struct error problem = ERROR_INIT;
 	char name[256];
 	int r;
 
-	if (a->was_attached) {
+	if (before) {
 		/* its consumer still counts on it (after a reboot, say): only this attempt failed */
 		r = a->driver->disconnect(&undo, a, false, &problem);
-		if (set_state(&undo, a, STATE_ATTACHED, &problem) < 0)
+		if (set_state(&undo, streq(before->target, a->target) ? before : a, before->state,
+			      &problem) < 0)
 			r = -EIO;
 	} else {
 		r = attach_clear_away(&undo, a, false, &problem);
@@ -67,12 +72,15 @@ static void undo_connect(const struct call *c, struct attachment *a)
 }
 
 /* Under the record's lock. */
-static int do_connect(const struct call *c, struct attachment *a, struct error *err)
+static int do_connect(const struct call *c, struct attachment *a, struct attachment *before,
+		      struct error *err)
 {
 	cleanup_lock struct lock target = LOCK_INIT;
 	int r;
 
 	r = lock_target(c, a, &target, err);
+	if (r >= 0)
+		r = recorded_inherit(c, a, err);
 	if (r < 0)
 		return r;
 	r = set_state(c, a, STATE_CONNECTING, err);
@@ -82,7 +90,7 @@ static int do_connect(const struct call *c, struct attachment *a, struct error *
 	if (r >= 0)
 		r = set_state(c, a, STATE_ATTACHED, err);
 	if (r < 0)
-		undo_connect(c, a);
+		undo_connect(c, a, before);
 	return r;
 }
 
@@ -92,13 +100,57 @@ enum settled {
 	SETTLED_BROKEN, /* its consumer counts on it, but it has to be connected again */
 };
 
+/* The caller may expect more of the volume than who connected it did. */
+static int check_expectation(const struct call *c, struct attachment *old,
+			     const struct attachment *want, struct error *err)
+{
+	json_t *params = old->params;
+	bool another = false;
+	int r;
+
+	for (const struct param *p = want->driver->params; p->name; p++) {
+		const char *expected = attachment_param(want, p->name),
+			   *before = attachment_param(old, p->name);
+
+		another |= p->expectation && expected && (!before || !streq(before, expected));
+	}
+	if (!another)
+		return 0;
+	old->params = want->params;
+	r = old->driver->verify(c, old, err);
+	old->params = params;
+	return r;
+}
+
+/* Under the locks of record and target: whether what is attached is there, and the one. */
+static int look_at_attached(const struct call *c, struct attachment *old,
+			    const struct attachment *want, struct error *err)
+{
+	cleanup_json json_t *before = object_copy(old->detail);
+	struct error problem = ERROR_INIT;
+	char name[256];
+	int r = before ? recorded_inherit(c, old, err) : no_memory(err);
+
+	if (r < 0)
+		return r;
+	if (old->driver->verify(c, old, &problem) < 0) {
+		call_log(c, HOSTVOL_LOG_INFO, "%s is connected again: %s",
+			 attachment_name(old, name, sizeof(name)), problem.message);
+		return SETTLED_BROKEN;
+	}
+	r = check_expectation(c, old, want, err);
+	/* what was learned just now, of a record that did not say it */
+	if (r >= 0 && (old->was_attached || !json_equal(before, old->detail)))
+		r = journal_store(c, old, err);
+	return r < 0 ? r : SETTLED_KEPT;
+}
+
 /* Under the record's lock: what becomes of the record that is there already. */
 static int settle_old(const struct call *c, struct attachment *old, const struct attachment *want,
 		      struct error *err)
 {
 	bool same_target = old->driver == want->driver && streq(old->target, want->target);
 	cleanup_lock struct lock target = LOCK_INIT;
-	struct error problem = ERROR_INIT;
 	char name[256];
 	int r;
 
@@ -115,12 +167,9 @@ static int settle_old(const struct call *c, struct attachment *old, const struct
 					 "%s is connected already from another place (%.150s): "
 					 "disconnect it first, or use another volumeId",
 					 attachment_name(old, name, sizeof(name)), old->target);
-		if (old->driver->verify(c, old, &problem) >= 0) {
-			r = old->was_attached ? journal_store(c, old, err) : 0;
-			return r < 0 ? r : SETTLED_KEPT;
-		}
-		call_log(c, HOSTVOL_LOG_INFO, "%s is connected again: %s",
-			 attachment_name(old, name, sizeof(name)), problem.message);
+		r = look_at_attached(c, old, want, err);
+		if (r != SETTLED_BROKEN)
+			return r;
 	}
 	/* whatever is left at the same target, connect finds and uses */
 	if (same_target)
@@ -132,6 +181,29 @@ static int settle_old(const struct call *c, struct attachment *old, const struct
 	/* its record stays until that of the new target takes its place: no crash loses the consumer */
 	r = clear_target(c, old, false, err);
 	return r < 0 ? r : SETTLED_BROKEN;
+}
+
+/*
+ * What the new record has of the one before it: which volume it is, for as long as there is a
+ * record; and its path, also in the record of an attempt that is killed, since what is there may
+ * work again without another. 1: old has to outlive an attempt that fails.
+ */
+static int take_over(struct attachment *want, const struct attachment *old, struct error *err)
+{
+	int r;
+
+	if (old->driver != want->driver ||
+	    !params_same_volume(want->driver, old->params, want->params))
+		return 0;
+	r = recorded_carry(want, old, err);
+	if (r < 0)
+		return r;
+	if (want->was_attached && streq(old->target, want->target) && old->path && !want->path) {
+		want->path = strdup(old->path);
+		if (!want->path)
+			return no_memory(err);
+	}
+	return want->was_attached || recorded_is_known(old);
 }
 
 int attach_connect(const struct call *c, struct attachment **want, struct error *err)
@@ -157,10 +229,8 @@ int attach_connect(const struct call *c, struct attachment **want, struct error 
 		return r;
 	}
 	(*want)->was_attached = settled == SETTLED_BROKEN;
-	/* also in the record of an attempt that fails: what is there may work again without another */
-	if ((*want)->was_attached && streq(old->target, (*want)->target) && !(*want)->path)
-		(*want)->path = TAKE_PTR(old->path);
-	return do_connect(c, *want, err);
+	r = old ? take_over(*want, old, err) : 0;
+	return r < 0 ? r : do_connect(c, *want, r > 0 ? old : NULL, err);
 }
 
 /* Under the record's lock. A disconnect that was refused leaves the volume as it was. */

@@ -10,7 +10,8 @@
 
 /*
  * Connects want, or finds it connected. On success *want is replaced by the attachment as it is
- * recorded. 1: connected before, with other options that stay in force.
+ * recorded. 1: connected before, with other options that stay in force. -ESTALE: another volume
+ * than the records of its consumers say; they stay as they were.
  */
 int attach_connect(const struct call *c, struct attachment **want, struct error *err);
 /* 1: was not connected, *ret is NULL. Else the attachment that was. */
@@ -18,6 +19,11 @@ int attach_disconnect(const struct call *c, const char *volume_id, const char *c
 		      struct attachment **ret, struct error *err);
 /* Under the locks of record and target: takes away what a connect did, or a disconnect has not yet. */
 int attach_clear_away(const struct call *c, struct attachment *a, bool force, struct error *err);
+/*
+ * Ends every consumer's use of a volume that is not what was connected: the next connect takes what
+ * is there. A JSON array of those that went; 1: there was none. -EBUSY: it is in use, or it works.
+ */
+int attach_forget(const struct call *c, const char *volume_id, json_t **ret, struct error *err);
 /* The first healthy attachment of the volume. */
 int attach_find(const struct call *c, const char *volume_id, struct attachment **ret,
 		struct error *err);

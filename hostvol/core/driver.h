@@ -29,6 +29,7 @@ struct param {
 	bool required;
 	bool secret; /* never in a record, a log or an error */
 	bool identity; /* part of which volume it is, not of how it is connected */
+	bool expectation; /* what the volume itself must say it is, whenever it is asked */
 	/* of a string: -EINVAL and what is wrong, without the parameter's name */
 	int (*check)(const char *value, struct error *err);
 };
@@ -47,6 +48,11 @@ struct driver {
 	const char *help;
 	const struct param *params; /* ended by name NULL */
 	const struct mount_type *mount; /* of those whose volumes are in a file system (mounts.h) */
+	/*
+	 * Keys of detail that say which volume it is, ended by NULL; or NULL. The core gives connect
+	 * what is recorded of them, and connect refuses another volume (recorded.h).
+	 */
+	const char *const *identity;
 	/* Fills in target and detail from the parameters. Touches nothing. */
 	int (*prepare)(const struct call *c, struct attachment *a, struct error *err);
 	/* Brings the volume here, verifies it, sets path. What is there already is used. */

@@ -48,6 +48,7 @@ static const struct param params[] = {
 	  .example = "3" },
 	{ .name = "serial",
 	  .aliases = (const char *const[]){ "wwn", "expectedSerial", NULL },
+	  .expectation = true,
 	  .help = "The disk's serial number. Where it is given, no other disk is connected." },
 	{ 0 },
 };
@@ -290,6 +291,7 @@ const struct driver driver_aoe = {
 		"Needs the kernel's module aoe. Disconnecting makes the kernel forget the disk; as "
 		"long as its target goes on answering, the kernel finds it again by itself.",
 	.params = params,
+	.identity = identity_keys,
 	.prepare = aoe_prepare,
 	.connect = aoe_connect,
 	.disconnect = aoe_disconnect,

@@ -3,12 +3,16 @@
 
 #include "base/mem.h"
 #include "core/journal.h"
+#include "core/recorded.h"
 
 #include <errno.h>
 #include <stdio.h>
 
 #define POLL_FIRST_MS 10
 #define POLL_MAX_MS 250
+#define NAMELESS "block" /* a device that says nothing of itself */
+
+const char *const device_keys[] = { "identity", NULL };
 
 int check_plain_name(const char *value, struct error *err)
 {
@@ -57,7 +61,17 @@ void block_identity(const struct call *c, const struct host_stat *st, char *buf,
 			return;
 		}
 	}
-	snprintf(buf, size, "block");
+	snprintf(buf, size, NAMELESS);
+}
+
+int device_check(struct attachment *a, const char *where, const char *identity, struct error *err)
+{
+	const char *before = attachment_detail(a, "identity");
+
+	/* one that had no name then may have one by now: what it was, was never known */
+	if (!before[0] || (streq(before, NAMELESS) && strncmp(identity, NAMELESS, 5) == 0))
+		return attachment_set_detail(a, "identity", identity, err);
+	return streq(identity, before) ? 0 : recorded_differs(a, where, identity, before, err);
 }
 
 static int look_at(const struct call *c, const char *path, struct host_stat *ret, struct error *err)
@@ -129,9 +143,12 @@ static int await_device(const struct call *c, struct attachment *a, struct error
 
 		r = examine(c, a, &path, identity, sizeof(identity), err);
 		if (r > 0) {
+			r = device_check(a, path, identity, err);
+			if (r < 0)
+				return r;
 			free(a->path);
 			a->path = TAKE_PTR(path);
-			return attachment_set_detail(a, "identity", identity, err);
+			return 0;
 		}
 		if (r == 0)
 			r = pause_before_next(c, &ms);
@@ -228,7 +245,6 @@ int device_disconnect(const struct call *c, struct attachment *a, bool force, st
 int device_verify(const struct call *c, struct attachment *a, struct error *err)
 {
 	cleanup_free char *path = NULL;
-	const char *before = attachment_detail(a, "identity");
 	char identity[512], name[200];
 	int r = examine(c, a, &path, identity, sizeof(identity), err);
 
@@ -237,10 +253,10 @@ int device_verify(const struct call *c, struct attachment *a, struct error *err)
 	attachment_name(a, name, sizeof(name));
 	if (r == 0)
 		return error_set(err, ENOENT, "the device of %s is gone: connect it again", name);
-	if (!streq(path, a->path) || !streq(identity, before))
+	if (!a->path || !streq(path, a->path))
 		return error_set(err, ESTALE,
-				 "%s is not what was connected as %s: it was %.100s, \"%.60s\", it "
-				 "is \"%.60s\"; connect it again if that is meant",
-				 path, name, a->path ? a->path : "nowhere", before, identity);
-	return 0;
+				 "%s is at %s, and was at %.100s when it was connected: connect it "
+				 "again",
+				 name, path, a->path ? a->path : "no place");
+	return device_check(a, path, identity, err);
 }

@@ -16,6 +16,9 @@ struct device_type {
 	int (*detach)(const struct call *c, struct attachment *a, struct error *err);
 };
 
+/* Where a record has which device it is (driver.identity). */
+extern const char *const device_keys[];
+
 int device_connect(const struct call *c, struct attachment *a, struct error *err);
 int device_disconnect(const struct call *c, struct attachment *a, bool force, struct error *err);
 int device_verify(const struct call *c, struct attachment *a, struct error *err);
@@ -25,6 +28,11 @@ void device_refused(struct attachment *a);
 
 /* A find() for a path that is known: as it stands, if a file is there. */
 int device_find_at(const struct call *c, const char *path, char **ret, struct error *err);
+/*
+ * Against what the record says the device is; the first time it is put there. -ESTALE: another
+ * one than was connected.
+ */
+int device_check(struct attachment *a, const char *where, const char *identity, struct error *err);
 /* What tells a block device from another that gets its number and name. */
 void block_identity(const struct call *c, const struct host_stat *st, char *buf, size_t size);
 

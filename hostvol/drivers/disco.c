@@ -137,6 +137,7 @@ const struct driver driver_disco = {
 		"the "
 		"device is /dev/dms<discoId>, returned once it is there.",
 	.params = params,
+	.identity = device_keys,
 	.prepare = disco_prepare,
 	.connect = device_connect,
 	.disconnect = device_disconnect,

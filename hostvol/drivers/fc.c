@@ -367,6 +367,7 @@ const struct driver driver_fc = {
 		"reservation); a target without "
 		"that needs fencing: none.",
 	.params = params,
+	.identity = identity_keys,
 	.prepare = fc_prepare,
 	.connect = fc_connect,
 	.disconnect = fc_disconnect,

@@ -61,7 +61,9 @@ static const struct param params[] = {
 	  .check = check_gluster_options,
 	  .help = "Mount options, separated by commas, as for mount.glusterfs. "
 		  "backup-volfile-servers "
-		  "names more servers to ask for the volume, separated by colons.",
+		  "names more servers to ask for the volume, separated by colons. "
+		  "Without attribute-timeout, entry-timeout and fopen-keep-cache these are 0, 0 "
+		  "and no: what another host wrote and closed is read by who opens it then.",
 	  .example = "backup-volfile-servers=192.0.2.12:192.0.2.13" },
 	MOUNT_PARAM_BASE,
 	{ .name = "client",

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "core/handle.h"
+#include "core/mounts.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 enum option_kind {
 	OPTION_FLAG, /* given on as --argument */
 	OPTION_VALUE, /* as --argument=value */
+	OPTION_MAYBE, /* as either, as it was given */
 	OPTION_SERVERS, /* more servers, separated by colons */
 	OPTION_KERNEL, /* for the kernel */
 	OPTION_NOTHING, /* for others: fstab, systemd */
@@ -36,7 +38,7 @@ static const struct option {
 	{ "enable-ino32", OPTION_FLAG, NULL },
 	{ "entry-timeout", OPTION_VALUE, NULL },
 	{ "event-history", OPTION_VALUE, NULL },
-	{ "fopen-keep-cache", OPTION_FLAG, NULL },
+	{ "fopen-keep-cache", OPTION_MAYBE, NULL },
 	{ "gid-timeout", OPTION_VALUE, NULL },
 	{ "global-threading", OPTION_FLAG, NULL },
 	{ "invalidate-limit", OPTION_VALUE, NULL },
@@ -101,7 +103,8 @@ static int each_option(const char *options,
 				o = &table[i];
 		if (!o && len > 0 && strncmp(p, "x-", 2) != 0)
 			return unknown_option(p, name_len, err);
-		if (o && has_value != (o->kind == OPTION_VALUE || o->kind == OPTION_SERVERS))
+		if (o && o->kind != OPTION_MAYBE &&
+		    has_value != (o->kind == OPTION_VALUE || o->kind == OPTION_SERVERS))
 			return error_set(err, EINVAL, "the mount option \"%s\" %s", o->name,
 					 has_value ? "takes no value" : "needs a value");
 		if (o && fn) {
@@ -189,6 +192,7 @@ static int add_option(const struct option *o, const char *value, int len, void *
 	switch (o->kind) {
 	case OPTION_FLAG:
 	case OPTION_VALUE:
+	case OPTION_MAYBE:
 		snprintf(prefix, sizeof(prefix), "--%s%s", o->argument ? o->argument : o->name,
 			 value ? "=" : "");
 		return add_format(b->args, err, prefix, value ? value : "", value ? len : 0);
@@ -203,6 +207,33 @@ static int add_option(const struct option *o, const char *value, int len, void *
 		return 0;
 	}
 	return 0;
+}
+
+/*
+ * What one host wrote and closed, every other one that opens it then must read. GlusterFS's own caches
+ * are the volume's to turn off; these are the kernel's, on this side. By itself the client lets it
+ * keep the pages of a file over an open, since the kernel drops them when it sees another time or size;
+ * but it believes times and sizes for a second, and a writer whose clock is behind, or who sets the time
+ * (tar, rsync), changes neither. Names it believes for a second as well; of one that is missing it is
+ * told nothing (negative-timeout is 0).
+ */
+static const struct {
+	const char *name, *argument;
+} fresh[] = {
+	{ "attribute-timeout", "--attribute-timeout=0" },
+	{ "entry-timeout", "--entry-timeout=0" },
+	{ "fopen-keep-cache", "--fopen-keep-cache=no" },
+};
+
+/* Unless the options say otherwise: a person's word wins. */
+static int add_fresh(struct gluster_args *args, const char *options, struct error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(fresh) && r >= 0; i++)
+		if (!option_is_set(options, fresh[i].name))
+			r = add_format(args, err, fresh[i].argument, "", 0);
+	return r;
 }
 
 int gluster_args_build(struct gluster_args *args, const char *source, const char *options,
@@ -220,6 +251,8 @@ int gluster_args_build(struct gluster_args *args, const char *source, const char
 	/* the export's own servers are asked first */
 	if (r >= 0)
 		r = add_servers(args, source, (int)(volume - source), ',', err);
+	if (r >= 0)
+		r = add_fresh(args, options, err);
 	if (r >= 0)
 		r = each_option(options, add_option, &b, err);
 	if (r >= 0 && b.kernel[0])

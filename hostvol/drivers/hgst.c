@@ -230,6 +230,7 @@ const struct driver driver_hgst = {
 		"Needs "
 		"the vendor's program " CLUSTER_CLI " on this host.",
 	.params = params,
+	.identity = device_keys,
 	.prepare = hgst_prepare,
 	.connect = device_connect,
 	.disconnect = device_disconnect,

@@ -134,6 +134,7 @@ const struct driver driver_huawei = {
 		"sds_cli at " CLI_DEFAULT ", or where the environment variable " CLI_VARIABLE
 		" says.",
 	.params = params,
+	.identity = device_keys,
 	.prepare = sds_prepare,
 	.connect = device_connect,
 	.disconnect = device_disconnect,

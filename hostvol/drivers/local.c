@@ -101,7 +101,7 @@ static int local_connect(const struct call *c, struct attachment *a, struct erro
 	int r = identify(c, a, identity, sizeof(identity), err);
 
 	if (r >= 0)
-		r = attachment_set_detail(a, "identity", identity, err);
+		r = device_check(a, attachment_param(a, "devicePath"), identity, err);
 	if (r < 0)
 		return r;
 	path = strdup(attachment_param(a, "devicePath"));
@@ -114,18 +114,10 @@ static int local_connect(const struct call *c, struct attachment *a, struct erro
 
 static int local_verify(const struct call *c, struct attachment *a, struct error *err)
 {
-	const char *before = attachment_detail(a, "identity");
 	char identity[512];
 	int r = identify(c, a, identity, sizeof(identity), err);
 
-	if (r < 0)
-		return r;
-	if (!streq(identity, before))
-		return error_set(err, ESTALE,
-				 "%s is not what was connected: it was \"%.100s\", it is "
-				 "\"%.100s\"; connect it again if that is meant",
-				 attachment_param(a, "devicePath"), before, identity);
-	return 0;
+	return r < 0 ? r : device_check(a, attachment_param(a, "devicePath"), identity, err);
 }
 
 static int local_disconnect(const struct call *c, struct attachment *a, bool force,
@@ -141,6 +133,7 @@ const struct driver driver_local = {
 		"that "
 		"it is there and records what it is; nothing is changed.",
 	.params = params,
+	.identity = device_keys,
 	.prepare = local_prepare,
 	.connect = local_connect,
 	.disconnect = local_disconnect,
@@ -156,6 +149,7 @@ const struct driver driver_gpfs = {
 		"mounted. Connecting checks that it is there and records in which file system; "
 		"nothing is changed.",
 	.params = params,
+	.identity = device_keys,
 	.prepare = local_prepare,
 	.connect = local_connect,
 	.disconnect = local_disconnect,

@@ -358,6 +358,7 @@ const struct driver driver_nvmeof = {
 		"reservation); a target without "
 		"that needs fencing: none.",
 	.params = nvme_params,
+	.identity = identity_keys,
 	.prepare = nvme_prepare,
 	.connect = nvme_connect,
 	.disconnect = nvme_disconnect,

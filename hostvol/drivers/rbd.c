@@ -8,6 +8,7 @@
 #include "block/disk_volume.h"
 #include "block/events.h"
 #include "block/mark.h"
+#include "core/recorded.h"
 #include "drivers.h"
 
 #include <errno.h>
@@ -296,13 +297,15 @@ struct awaited {
 	struct rbd_mapping *mapping;
 };
 
+/* Or, in its place, one of another cluster that has the monitors' addresses by now. */
 static int is_there(void *arg)
 {
 	struct awaited *w = arg;
+	int r = rbd_find(w->c, &w->wanted->image, w->wanted->fsid, w->wanted->monitors, w->mapping);
 
-	return rbd_find(w->c, &w->wanted->image, w->wanted->fsid, w->wanted->monitors,
-			w->mapping) == 1 &&
-	       disk_is_ready(w->c, w->mapping->disk.name);
+	if (r == 0)
+		r = rbd_find(w->c, &w->wanted->image, "", w->wanted->monitors, w->mapping);
+	return r == 1 && disk_is_ready(w->c, w->mapping->disk.name);
 }
 
 static int is_gone(void *arg)
@@ -315,15 +318,21 @@ static int is_gone(void *arg)
 /* The image must be the one that was recorded; the first time it is put into the record. */
 static int check_identity(struct attachment *a, const struct rbd_mapping *m, struct error *err)
 {
-	const char *fsid = attachment_detail(a, "fsid"), *id = attachment_detail(a, "imageId");
+	const char *fsid = attachment_detail(a, "fsid"), *id = attachment_detail(a, "imageId"),
+		   *expected = attachment_param(a, "clusterFsid");
+	char now[120], before[120];
 	int r;
 
-	if ((fsid[0] && !streq(fsid, m->fsid)) || (id[0] && !streq(id, m->image_id)))
-		return error_set(
-			err, ESTALE,
-			"%s is image %.60s of cluster %.60s, and was %.60s of %.60s when it "
-			"was connected: another volume stands there now",
-			m->disk.path, m->image_id, m->fsid, id, fsid);
+	if (expected && !streq(expected, m->fsid))
+		return error_set(err, ESTALE,
+				 "%s is an image of cluster %.60s, not of %.60s as expected: "
+				 "another volume stands there (see the monitors and clusterFsid)",
+				 m->disk.path, m->fsid, expected);
+	if ((fsid[0] && !streq(fsid, m->fsid)) || (id[0] && !streq(id, m->image_id))) {
+		snprintf(now, sizeof(now), "image %.32s of cluster %.40s", m->image_id, m->fsid);
+		snprintf(before, sizeof(before), "image %.32s of cluster %.40s", id, fsid);
+		return recorded_differs(a, m->disk.path, now, before, err);
+	}
 	r = attachment_set_detail(a, "fsid", m->fsid, err);
 	return r < 0 ? r : attachment_set_detail(a, "imageId", m->image_id, err);
 }
@@ -377,9 +386,7 @@ static int rbd_connect(const struct call *c, struct attachment *a, struct error 
 		return r;
 	r = watch_until(c, &watch, READY_MS, is_there, &awaited, err);
 	if (r == -ETIMEDOUT && call_left(c, 0, err) >= 0)
-		return error_set(err, ESTALE,
-				 "%.150s was mapped, but is not an image of the expected cluster, "
-				 "or cannot be opened",
+		return error_set(err, EIO, "%.150s was mapped, and cannot be opened",
 				 attachment_param(a, "name"));
 	if (r >= 0)
 		r = check_identity(a, &m, err);
@@ -601,6 +608,7 @@ const struct driver driver_rbd = {
 		"with a single writer it is mapped with exclusive; an image without the feature "
 		"exclusive-lock needs fencing: none.",
 	.params = params,
+	.identity = (const char *const[]){ "fsid", "imageId", NULL },
 	.prepare = rbd_prepare,
 	.connect = rbd_connect,
 	.disconnect = rbd_disconnect,

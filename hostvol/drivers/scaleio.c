@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "core/params.h"
+#include "core/recorded.h"
 #include "core/sdc.h"
 
 #include <errno.h>
@@ -444,6 +445,35 @@ static int sio_detach(const struct call *c, struct attachment *a, struct error *
 	return 0;
 }
 
+/* The name may be another volume's by now: known by its id. */
+static int check_name(const struct call *c, struct attachment *a, struct error *err)
+{
+	const char *name = attachment_param(a, "scaleIoVolname");
+	cleanup_with(session_done) struct session s;
+	char before[ID_MAX], now[ID_MAX];
+	int r;
+
+	s = session_begin(c, a);
+	snprintf(before, sizeof(before), "%s", attachment_detail(a, "scaleIoId"));
+	if (attachment_param(a, "scaleIoVolumeId") || !name || !before[0])
+		return 0;
+	r = look_up_id(&s, name, err);
+	if (r < 0)
+		return r;
+	snprintf(now, sizeof(now), "%s", attachment_detail(a, "scaleIoId"));
+	if (streq(now, before))
+		return 0;
+	r = attachment_set_detail(a, "scaleIoId", before, err);
+	return r < 0 ? r : recorded_differs(a, name, now, before, err);
+}
+
+static int sio_connect(const struct call *c, struct attachment *a, struct error *err)
+{
+	int r = check_name(c, a, err);
+
+	return r < 0 ? r : device_connect(c, a, err);
+}
+
 static const struct device_type type = {
 	.find = sio_find,
 	.attach = sio_attach,
@@ -459,8 +489,9 @@ const struct driver driver_scaleio = {
 		" is returned once it is there. Needs the vendor's kernel driver scini "
 		"and the program curl on this host.",
 	.params = params,
+	.identity = (const char *const[]){ "identity", "scaleIoId", NULL },
 	.prepare = sio_prepare,
-	.connect = device_connect,
+	.connect = sio_connect,
 	.disconnect = device_disconnect,
 	.verify = device_verify,
 	.device = &type,

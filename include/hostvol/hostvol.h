@@ -192,6 +192,11 @@ HOSTVOL_API int hostvol_get_connector_properties(struct hostvol *h, bool multipa
  * connected gives the same path again; after a reboot, or when the file system's client died, it
  * connects afresh. A failed call leaves nothing behind.
  *
+ * Which volume it is (the disk's own name, the image's id) is recorded with the first consumer, and
+ * holds until the last has disconnected: over reboots, for every other consumer, and whatever the
+ * storage has put in its place. Another volume there is -ESTALE, with both names, and left alone;
+ * hostvol_forget_json() is for a person who means the new one.
+ *
  * 1: connected before with other options (the same volume), which stay in force.
  * -EINVAL: a parameter; -EOPNOTSUPP: this version has no such driver; -EEXIST: the volume id is
  * connected from another place; -ENOENT: no such device or sub path; -ETIMEDOUT; -EIO: the
@@ -247,6 +252,14 @@ HOSTVOL_API int hostvol_disconnect_volume_json(struct hostvol *h, const char *js
 /* An array of records; volume_id NULL: all. */
 HOSTVOL_API int hostvol_list_json(struct hostvol *h, const char *volume_id, char **ret_json,
 				  struct hostvol_error *err);
+/*
+ * Ends every consumer's use of a volume that is not what was connected, after which the next
+ * connect takes what stands there: a person's word, never a program's. Gives [{"volumeId",
+ * "consumer", "path"}]. 1: there was no record. -EBUSY: somebody uses what is there, or it is the
+ * volume that was connected, and works.
+ */
+HOSTVOL_API int hostvol_forget_json(struct hostvol *h, const char *volume_id, char **ret_json,
+				    struct hostvol_error *err);
 /*
  * Takes up what died in the middle: an interrupted connect is undone, an interrupted disconnect
  * finished; what was attached before such a connect is kept. Gives [{"volumeId", "consumer",

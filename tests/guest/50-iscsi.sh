@@ -8,6 +8,7 @@ export QM_GUEST_TIMEOUT=${QM_GUEST_TIMEOUT:-${QM_LONG:+2}580}
 set -u -o pipefail
 . tests/lib/tap.sh
 . tests/guest/lio.sh
+. tests/guest/csi.sh
 PATH=$PWD/${QM_BUILD:-build}/hostvol:$PATH
 
 connect_as() { local json=$1; printf '%s\n' "$json" > /run/as.json; hostvol connect --json /run/as.json; }
@@ -75,6 +76,54 @@ check "is the new one, with its size" written n d1
 check "they end" bash -c 'hostvol disconnect a; hostvol disconnect n'
 check "nothing is left" nothing_left
 lio_unlun $t1 0 && lio_lun $t1 0 d0
+
+echo "# --- another volume behind the record, while the host was down"
+# What a power cut takes: sessions, disks, the volatile directory. Records stay.
+power_cut() { iscsiadm -m session -u > /dev/null; rm -rf "${1:-/run/quartermaster/hostvol}"; wait_for 10 count sessions 0 && count disks 0; }
+sum() { sync && sha256sum < "/run/$1.img"; }
+untouched() { [ "$(sum "$1")" = "$stranger" ] || { echo "$1 was written"; return 1; }; }
+both='1f1c2a9e.*and was .*0f1c2a9e.*hostvol forget '
+recorded() { hostvol list --json a | jq -e --arg s "$1" 'all(.[]; .detail.identity | gsub("-"; "") | test($s)) and length > 0'; }
+check "a volume without wwn" connect a $t1 0
+check "the host is down" power_cut
+check "meanwhile the LUN is another volume" reuse
+stranger=$(sum d1)
+check "another consumer is refused" eval 'info a $t1 0 && refuses "$both" hostvol connect --consumer other /run/a.json'
+check "so is who had it, with both identities (trap 1)" refuses "$both" connect a $t1 0
+check "again, with a wwn that is the stranger's" refuses "$both" connect a $t1 0 '"wwn":"1f1c2a9e-0000-4000-8000-000000000000"'
+check "nothing of it is on this host" eval 'count sessions 0 && count disks 0'
+check "the record says what it was" recorded 0f1c2a9e
+check "the stranger's volume is as it was" untouched d1
+interrupted() {
+	local i
+	for i in 1 2 3 4 5; do
+		hostvol connect /run/a.json > /run/out 2>&1 & sleep "0.$i"; kill -9 $! 2> /dev/null; wait $! 2> /dev/null
+		refuses "$both" hostvol connect /run/a.json && recorded 0f1c2a9e > /dev/null || return 1
+	done
+}
+check "a reconnect that is killed forgets nothing" interrupted
+check "the stranger's volume is as it was" untouched d1
+check "a person says that it is meant" hostvol forget a
+check "nothing is left" nothing_left
+check "now it is connected" connect a $t1 0
+check "of one that works nothing is forgotten" refuses 'is what was connected' hostvol forget a
+check "it ends" hostvol disconnect a
+lio_unlun $t1 0 && lio_lun $t1 0 d0
+stage() { csi_stage n v "{\"driverVolumeType\":\"ISCSI\",\"targetIqn\":\"$t1\",\"targetPortal\":\"127.0.0.1:3260\",\"targetLun\":\"0\",\"fencing\":\"none\"}"; }
+check "the node service" csi_start n
+check "the volume is staged: formatted and mounted" eval 'dd if=/dev/zero of="/run/d0.img" bs=1M count=64 conv=notrunc status=none && stage && echo kept > /run/n/kubelet/v/file'
+down() { umount /run/n/kubelet/v && kill "$service" && wait "$service"; power_cut /run/n/run; }
+check "the machine is down" down
+check "meanwhile the LUN is a volume that looks empty" eval 'dd if=/dev/zero of=/run/d1.img bs=1M count=64 conv=notrunc status=none && reuse'
+stranger=$(sum d1)
+check "the node service is back" csi_start n
+check "the volume is not staged" refuses "$both" stage
+check "nothing was formatted" untouched d1
+check "the LUN is what it was" eval 'lio_unlun $t1 0 && lio_lun $t1 0 d0'
+check "and is staged with what is in it" eval 'stage && grep -q kept /run/n/kubelet/v/file'
+check "it ends" csi_unstage n v
+kill "$service"
+check "nothing is left" nothing_left
 
 echo "# --- portals"
 check "an IPv6 portal (trap 15)" connect_as '{"driverVolumeType":"iscsi","volumeId":"six","data":{"target_iqn":"'$t1'","target_portal":"[::1]:3260","target_lun":1}}'

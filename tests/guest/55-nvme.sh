@@ -132,12 +132,32 @@ check "its path is not given any more (trap 1)" refuses . hostvol path n
 check "it ends" hostvol disconnect n
 nvmet_unnamespace $s2 1 && nvmet_namespace $s2 1 n3 64M $u3
 check "nothing is left" nothing_left
+delete_all() { local n; for n in /sys/class/nvme/nvme*/delete_controller; do echo 1 > "$n"; done; wait_for 10 count controllers 0; }
+# What a power cut takes: controllers, the volatile directory. Records stay.
+power_cut() { delete_all && rm -rf /run/quartermaster/hostvol; }
+sum() { sync && sha256sum < /run/n4.img; }
+both='uuid.4f1c2a9e.*and was uuid.3f1c2a9e.*hostvol forget n'
+recorded() { hostvol list --json n | jq -e --arg s "$1" 'all(.[]; .detail.identity | test($s)) and length > 0'; }
+check "a namespace by number" connect n $s2 '"nsId":1'
+check "the host is down" power_cut
+check "meanwhile the number is another volume" eval 'dd if=/dev/urandom of=/run/n4.img bs=1M count=64 status=none && nvmet_unnamespace $s2 1 && nvmet_namespace $s2 1 n4 64M 4f1c2a9e-0000-4000-8000-000000000004'
+stranger=$(sum)
+check "another consumer is refused" refuses "$both" hostvol connect --consumer other /run/n.json
+check "so is who had it, with both identities (trap 1)" refuses "$both" connect n $s2 '"nsId":1'
+check "nothing of it is on this host" count controllers 0
+check "the record says what it was" recorded uuid.3f1c2a9e
+check "the stranger's volume is as it was" eval '[ "$(sum)" = "$stranger" ]'
+check "a person says that it is meant" hostvol forget n
+check "now it is connected" connect n $s2 '"nsId":1'
+check "and recorded" recorded uuid.4f1c2a9e
+check "it ends" hostvol disconnect n
+nvmet_unnamespace $s2 1 && nvmet_namespace $s2 1 n3 64M $u3
+check "nothing is left" nothing_left
 
 echo "# --- others' controllers"
 theirs() { # [HOST-NQN [HOST-ID]]
 	exec 3<> /dev/nvme-fabrics && printf 'transport=tcp,traddr=127.0.0.1,trsvcid=4420,nqn=%s,hostnqn=%s,hostid=%s' $s1 "${1:-$(cat /etc/nvme/hostnqn)}" "${2:-$(cat /etc/nvme/hostid)}" >&3 && exec 3>&-
 }
-delete_all() { local n; for n in /sys/class/nvme/nvme*/delete_controller; do echo 1 > "$n"; done; wait_for 10 count controllers 0; }
 check "an administrator's controller" theirs
 check "is used" connect a $s1 "\"volUuid\":\"$u1\""
 check "it ends" hostvol disconnect a

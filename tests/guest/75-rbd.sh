@@ -62,8 +62,32 @@ check "nothing is left" nothing_left
 echo "# --- what fails"
 check "an image that is not there" refuses 'has no image one/none' connect x one/none
 check "a wrong key" refuses 'does not accept client.admin' connect x one/img AQAAAAAAAAAAABAAAAAAAAAAAAAAAAAAAAAAAA==
-check "another cluster than the expected one (trap 1)" refuses 'expected cluster' connect x one/img "$ceph_key" '{"clusterFsid":"11111111-0000-4000-8000-00000000c0de"}'
+check "another cluster than the expected one (trap 1)" refuses 'not of 11111111.* as expected' connect x one/img "$ceph_key" '{"clusterFsid":"11111111-0000-4000-8000-00000000c0de"}'
 check "nothing is left of them (trap 18)" nothing_left
+
+echo "# --- another image behind the record, while the host was down"
+# What a power cut takes: mappings, the volatile directory. Records stay.
+power_cut() { local n; udevadm settle; for n in /sys/bus/rbd/devices/*; do echo "${n##*/}" > /sys/bus/rbd/remove_single_major; done; rm -rf /run/quartermaster/hostvol; count mappings 0; }
+sum() { ceph_order sum "$1" "$2" && cat $ceph/sum; }
+recorded() { hostvol list --json v | jq -r '.[0].detail | .imageId + " " + .fsid'; }
+both="is image .* of cluster $fsid, and was image .* of cluster $fsid when.*hostvol forget v"
+check "an image" eval 'ceph_order image two v 64 && connect v two/v && write v'
+before=$(recorded)
+check "the host is down" power_cut
+check "meanwhile the name is another image's" eval 'ceph_order rename two v mine && ceph_order image two v 64 && ceph_order fill two v'
+stranger=$(sum two v)
+check "another consumer is refused" refuses "$both" hostvol connect --consumer other /run/v.json
+check "so is who had it, with both identities (trap 1)" refuses "$both" connect v two/v
+check "the recorded one is named" refuses "was image ${before% *} of" connect v two/v
+check "nothing of it is on this host" count mappings 0
+check "the record says what it was" eval '[ -n "${before% *}" ] && [ "$(recorded)" = "$before" ]'
+check "the stranger's image is as it was" eval '[ -n "$stranger" ] && [ "$(sum two v)" = "$stranger" ]'
+check "the image is back, and is connected" eval 'ceph_order rename two v stranger && ceph_order rename two mine v && connect v two/v && same v'
+check "exchanged once more" eval 'power_cut && ceph_order rename two v mine && ceph_order rename two stranger v && refuses "$both" connect v two/v'
+check "a person says that it is meant" hostvol forget v
+check "now it is connected" eval 'connect v two/v && [ "$(recorded)" != "$before" ]'
+check "it ends" hostvol disconnect v
+check "nothing is left" nothing_left
 
 echo "# --- the second protocol, others' mappings"
 check "through port 3300" connect a one/img "$ceph_key" '{"ports":[3300],"fsid":"'$fsid'"}'

@@ -42,11 +42,12 @@ ceph_start() {
 		ceph-osd -c $ceph/ceph.conf -i 0
 }
 # A client for the whole test, since each start takes seconds: reads orders, and answers each with a line in $ceph/answers.
-# pool NAME; image POOL NAME MIB [FEATURES]; resize POOL NAME MIB; lock POOL NAME, as another host would; unlock POOL NAME
+# pool NAME; image POOL NAME MIB [FEATURES]; resize POOL NAME MIB; lock POOL NAME, as another host would; unlock POOL NAME;
+# rename POOL NAME NAME; fill POOL NAME, with 4 MiB of anything; sum POOL NAME, of all that is in it, to $ceph/sum
 ceph_client() {
 	touch $ceph/answers && mkfifo $ceph/orders && exec 7<> $ceph/orders || return 1
 	/usr/bin/python3 -c "
-import json, rados, rbd, time
+import hashlib, json, os, rados, rbd, time
 cluster = rados.Rados(conffile='$ceph/ceph.conf', name='client.admin')
 cluster.connect(timeout=60)
 def command(**words):
@@ -77,8 +78,12 @@ for line in open('$ceph/orders'):
         else:
             with cluster.open_ioctx(word[1]) as io:
                 if word[0] == 'image': rbd.RBD().create(io, word[2], int(word[3]) << 20, old_format=False, features=int((word + [1])[4]))
+                elif word[0] == 'rename': rbd.RBD().rename(io, word[2], word[3])
                 else:
-                    with rbd.Image(io, word[2]) as image: image.resize(int(word[3]) << 20)
+                    with rbd.Image(io, word[2]) as image:
+                        if word[0] == 'fill': image.write(os.urandom(4 << 20), 0)
+                        elif word[0] == 'sum': open('$ceph/sum', 'w').write(hashlib.sha256(image.read(0, image.size())).hexdigest())
+                        else: image.resize(int(word[3]) << 20)
         answer = 'done'
     except Exception as e:
         answer = str(e)

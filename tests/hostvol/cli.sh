@@ -31,7 +31,7 @@ from() { printf '%s' "$1" | "$HOSTVOL" "${@:2}"; }
 gives 0 'Usage: hostvol' "--help" hv --help
 gives 2 'Commands:' "no command" hv
 gives 2 'did you mean "connect"' "a command misspelt" hv conect
-for verb in properties connect disconnect path list drivers recover completion; do
+for verb in properties connect disconnect path list drivers recover forget completion; do
 	gives 0 'Example' "$verb --help has an example" hv $verb --help
 done
 gives 0 '^hostvol [0-9]' "--version" hv --version
@@ -66,7 +66,12 @@ gives 0 'was not connected' "disconnect again" hv disconnect data-1
 gives 3 'not connected' "path of what is not connected" hv path data-1
 gives 0 "$dir/data" "connect for a consumer" hv connect "$dir/volume.yaml" --consumer=pod-1
 gives 0 'was not connected' "disconnect without it does nothing" hv disconnect data-1
-rmdir "$dir/data"
+gives 4 'is what was connected' "what works is not forgotten" hv forget data-1
+rmdir "$dir/data" && touch "$dir/data"
+gives 3 'is file, and was directory .*hostvol forget data-1' "another one in its place is refused" hv connect "$dir/volume.yaml" --consumer=pod-1
+gives 0 '^data-1 pod-1' "until a person forgets the old one" hv forget data-1
+gives 0 "$dir/data" "then it is connected" hv connect "$dir/volume.yaml" --consumer=pod-1
+rm "$dir/data"
 gives 0 'cannot use' "list tells what is wrong" hv list
 gives 3 'cannot use' "so does path" hv path data-1
 gives 0 . "disconnect for the consumer" hv disconnect data-1 --consumer=pod-1

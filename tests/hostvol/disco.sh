@@ -73,7 +73,7 @@ check "without asking" asked ""
 rm /dev/dms5
 check "that it is gone is noticed" refuses 'is gone: connect it again' hv path d
 node dms5 "${loops[0]}"
-check "and another device under its name" refuses 'is not what was connected' hv path d
+check "and another device under its name" refuses 'another volume stands there now' hv path d
 mode stay
 timeout=$short
 check "one that does not go" refuses 'the device of volume d has not gone from this host' hv disconnect d

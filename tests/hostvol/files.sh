@@ -167,7 +167,7 @@ check "its path is found again" gives "$dir/gpfs/volume-1" hv path g
 umount "$dir/gpfs"
 check "a file system that is not mounted any more" refuses 'cannot use' hv path g
 truncate -s 1M "$dir/gpfs/volume-1"
-check "what lies below it is not the volume" refuses 'is not what was connected' hv path g
+check "what lies below it is not the volume" refuses 'another volume stands there now' hv path g
 check "it can be disconnected all the same" hv disconnect g
 check "a file that is not there" refuses 'cannot use' connect "$(gpfs "$dir/gpfs/none")"
 check "nothing is left" no_records

@@ -32,8 +32,11 @@ check "the same volume id at another path is refused" grep -q "connected already
 # another disk under the same name
 losetup -d "$loop" && losetup "$loop" "$dir/two"
 hv path disk 2>"$dir/err"
-check "another disk under the same name is noticed" grep -q "is not what was connected" "$dir/err"
-check "connecting it again is a decision of the caller" test "$(info "$loop" | hv connect -)" = "$loop"
+check "another disk under the same name is noticed" grep -q "another volume stands there now" "$dir/err"
+info "$loop" | hv connect - 2>"$dir/err"
+check "connecting it again is refused" grep -q "$dir/two, and was .*$dir/one .*hostvol forget disk" "$dir/err"
+check "a person says that it is meant" hv forget disk
+check "then it is connected" test "$(info "$loop" | hv connect -)" = "$loop"
 check "and is remembered" test "$(hv path disk)" = "$loop"
 
 losetup -d "$loop"

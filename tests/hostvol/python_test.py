@@ -88,6 +88,9 @@ class TestHostvol(unittest.TestCase):
         self.assertEqual(self.host.plan("v1")["steps"], ["remove the record"])
         self.assertEqual(self.host.audit(), [])
         self.assertEqual(self.host.recover(), [])
+        with self.fails(errno.EBUSY, "is what was connected"):
+            self.host.forget("v1")
+        self.assertEqual(self.host.forget("v2"), [])
         ended = {"volumeId": "v1", "consumer": "", "path": self.file}
         self.assertEqual(self.host.disconnect(record), ended)
         self.assertEqual(self.host.disconnect(record)["path"], "")

@@ -201,7 +201,7 @@ ln -s "${loops[1]}" "/dev/disk/by-id/emc-vol-other-$id"
 check "two links with its id" refuses '2 links' hv path s
 rm "/dev/disk/by-id/emc-vol-other-$id"
 ln -sfn "${loops[1]}" "$link"
-check "another disk behind its link is noticed" refuses 'is not what was connected' hv path s
+check "another disk behind its link is noticed" refuses 'another volume stands there now' hv path s
 ln -sfn "${loops[0]}" "$link"
 mode '{"stay":1}'
 timeout=$short

@@ -45,6 +45,7 @@ _CALLS = {
     "hostvol_extend_volume_json": [HANDLE, TEXT],
     "hostvol_plan_json": [HANDLE, TEXT],
     "hostvol_list_json": [HANDLE, TEXT],
+    "hostvol_forget_json": [HANDLE, TEXT],
     "hostvol_recover_json": [HANDLE],
     "hostvol_audit_json": [HANDLE, ctypes.c_uint],
     "hostvol_drivers_json": [],

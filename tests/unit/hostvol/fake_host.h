@@ -47,6 +47,7 @@ struct fake {
 	int64_t slept_ms; /* with vendor_run: what was slept, in no time */
 	const char *silent; /* an address of which nothing answers */
 	bool unreachable, refuses; /* the storage system: does not answer; says no */
+	const char *sio_id; /* what volume the gateway has by the name that is asked for */
 	char seen[4000]; /* what was on a command line or in an environment */
 };
 

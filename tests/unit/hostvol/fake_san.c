@@ -264,6 +264,12 @@ void san_set_busy(const struct san *san, unsigned lun, bool busy)
 		drop("/busy/%u", lun);
 }
 
+void san_reboot(const struct rig *rig, const struct san *san)
+{
+	remove_session();
+	remove_tree(rig->run_dir, NULL);
+}
+
 int san_sessions(const struct san *san)
 {
 	return tree_entries(san->root, "/sys/class/iscsi_session");

@@ -24,6 +24,8 @@ void san_setup(struct rig *rig, struct san *san);
 void san_export(const struct san *san, unsigned lun, const char *serial);
 /* Whether somebody has the LUN's disk mounted. */
 void san_set_busy(const struct san *san, unsigned lun, bool busy);
+/* All that a reboot takes: sessions, disks, and the volatile directory. Records stay. */
+void san_reboot(const struct rig *rig, const struct san *san);
 int san_sessions(const struct san *san);
 int san_disks(const struct san *san);
 int san_node_records(const struct san *san);

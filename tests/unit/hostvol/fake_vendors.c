@@ -33,6 +33,9 @@ static int run_curl(struct fake *f, const struct host_command *c, struct host_re
 		return fails(ret, 7, "curl: (7) Failed to connect");
 	if (strstr(c->input, "/api/login\"")) {
 		body = "\"token\"";
+	} else if (strstr(c->input, "/getByName::")) {
+		snprintf(c->out, c->out_size, "\"%s\"\n200", f->sio_id);
+		return 0;
 	} else if (f->refuses) {
 		status = 500;
 		body = "{\"message\":\"no\",\"errorCode\":79}";

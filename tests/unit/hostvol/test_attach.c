@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -414,6 +415,27 @@ static void test_local(void **state)
 	assert_int_equal(rig_records(rig), 0);
 }
 
+/* What a local path is, is remembered as of any other volume. */
+static void test_local_identity(void **state)
+{
+	struct rig *rig = *state;
+	cleanup_free char *place = xasprintf("%s/place", rig->dir),
+			  *json = xasprintf("{\"driverVolumeType\":\"local\",\"data\":{"
+					    "\"volumeId\":\"a\",\"device_path\":\"%s\"}}",
+					    place),
+			  *gone = NULL;
+
+	assert_int_equal(mkdir(place, 0755), 0);
+	free(must_connect(rig, json));
+	assert_int_equal(rmdir(place), 0);
+	fails_with(rig, json, ENOENT, "cannot use");
+	assert_int_equal(file_write(place, "x", 1, 0644, NULL), 0);
+	fails_with(rig, json, ESTALE, "is file, and was directory when it was connected");
+	assert_int_equal(rig_records(rig), 1);
+	assert_int_equal(hostvol_forget_json(rig->h, "a", &gone, NULL), 0);
+	free(must_connect(rig, json));
+}
+
 static void test_unsupported(void **state)
 {
 	struct rig *rig = *state;
@@ -475,6 +497,7 @@ int main(void)
 		RIG_TEST(test_record_is_given_back),
 		RIG_TEST(test_disconnect_returns_the_path),
 		RIG_TEST(test_local),
+		RIG_TEST(test_local_identity),
 		RIG_TEST(test_unsupported),
 	};
 

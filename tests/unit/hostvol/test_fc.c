@@ -623,6 +623,30 @@ static void test_trap_23_no_map(void **state)
 	assert_nothing_left();
 }
 
+/* Trap 1: behind the same paths there is another unit after a reboot, on all of them or on one. */
+static void test_trap_1_reconnect(void **state)
+{
+	static const struct unit all[] = { { 5, 0, 1, "two" }, { 6, 2, 1, "two" }, { 0 } },
+				 one[] = { { 5, 0, 1, "one" }, { 6, 2, 1, "two" }, { 0 } };
+
+	load("fnic", flash);
+	scene->multipath = true;
+	assert_int_equal(connects(FLASH, "1", "", "5:0:0:1 6:0:2:1 "), 0);
+	tree_drop(scene->san.root, "/sys/block/dm-0");
+	remove_disk('a');
+	remove_disk('b');
+	scene->units = all;
+	assert_int_equal(connects(FLASH, "1", "", "5:0:0:1 "), -ESTALE);
+	assert_int_equal(tree_entries(scene->san.root, "/sys/block"), 0);
+	scene->units = one;
+	assert_int_equal(connects(FLASH, "1", "", "5:0:0:1 6:0:2:1 "), -ESTALE);
+	assert_int_equal(tree_entries(scene->san.root, "/sys/block"), 0);
+	assert_int_equal(rig_records(scene->rig), 1);
+	scene->units = flash;
+	assert_int_equal(connects(FLASH, "1", "", "5:0:0:1 6:0:2:1 "), 0);
+	ends();
+}
+
 #define FC_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -641,6 +665,7 @@ int main(void)
 		FC_TEST(test_trap_20_path_down),
 		FC_TEST(test_trap_23_remembered_names),
 		FC_TEST(test_trap_23_no_map),
+		FC_TEST(test_trap_1_reconnect),
 		FC_TEST(test_trap_12_cisco_second_port),
 		FC_TEST(test_trap_8_cisco_blocked_later),
 		FC_TEST(test_trap_24_cisco_dead_path),

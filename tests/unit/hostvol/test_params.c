@@ -114,6 +114,34 @@ static void test_bad_values(void **state)
 		"needs a value");
 }
 
+/* What the kernel may keep: nothing, unless the options say so. */
+static void test_gluster_caches(void **state)
+{
+	static const struct {
+		const char *options, *wanted[3];
+	} cases[] = {
+		{ "", { "--attribute-timeout=0", "--entry-timeout=0", "--fopen-keep-cache=no" } },
+		{ "entry-timeout=5,acl,fopen-keep-cache",
+		  { "--attribute-timeout=0", "--entry-timeout=5", "--fopen-keep-cache" } },
+		{ "fopen-keep-cache=yes,attribute-timeout=1",
+		  { "--fopen-keep-cache=yes", "--attribute-timeout=1", "--entry-timeout=0" } },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		cleanup_with(gluster_args_done) struct gluster_args args = { 0 };
+		size_t found = 0;
+
+		assert_int_equal(gluster_args_build(&args, "h:/v", cases[i].options, "/l", "/m", NULL),
+				 0);
+		for (size_t k = 0; k < args.count; k++) {
+			found += strstr(args.items[k], "-timeout") || strstr(args.items[k], "keep");
+			for (size_t w = 0; w < 3; w++)
+				found += streq(args.items[k], cases[i].wanted[w]);
+		}
+		assert_int_equal(found, 6);
+	}
+}
+
 static void test_gluster_arguments(void **state)
 {
 	static const char *const wanted[] = {
@@ -122,6 +150,9 @@ static void test_gluster_arguments(void **state)
 		"--log-file=/l",
 		"--volfile-server=fd00::1",
 		"--volfile-server=h2",
+		"--attribute-timeout=0",
+		"--entry-timeout=0",
+		"--fopen-keep-cache=no",
 		"--volfile-server=fd00::3",
 		"--volfile-server=h4",
 		"--read-only",
@@ -195,6 +226,7 @@ int main(void)
 		cmocka_unit_test(test_spellings),  cmocka_unit_test(test_what_others_send),
 		cmocka_unit_test(test_bad_values), cmocka_unit_test(test_gluster_arguments),
 		cmocka_unit_test(test_table),	   cmocka_unit_test(test_secrets_stay_out),
+		cmocka_unit_test(test_gluster_caches),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,6 +39,7 @@ static char root[300];
 static bool busy;
 static int64_t waited_ms;
 static char serial[21];
+static const char *cluster, *image_id; /* of what is mapped next; NULL: the pool's name */
 
 /* ---- the tree ------------------------------------------------------------------------------- */
 
@@ -184,8 +185,8 @@ static int rbd_add(const char *text, const unsigned char *secret, size_t len)
 	snprintf(disk, sizeof(disk), "rbd%d", id);
 	put("", "/%s", disk);
 	put(text, "/sys/bus/rbd/devices/%d/config_info", id);
-	put("f-1", "/sys/bus/rbd/devices/%d/cluster_fsid", id);
-	put(pool, "/sys/bus/rbd/devices/%d/image_id", id);
+	put(cluster, "/sys/bus/rbd/devices/%d/cluster_fsid", id);
+	put(image_id ? image_id : pool, "/sys/bus/rbd/devices/%d/image_id", id);
 	put("-", "/sys/bus/rbd/devices/%d/current_snap", id);
 	put("", "/sys/bus/rbd/devices/%d/pool_ns", id);
 	put(image, "/sys/bus/rbd/devices/%d/name", id);
@@ -289,6 +290,8 @@ static int setup(void **state)
 	put("", "/sys/bus/rbd/add");
 	put("", "/sys/bus/rbd/remove");
 	snprintf(serial, sizeof(serial), "serial-a");
+	cluster = "f-1";
+	image_id = NULL;
 	busy = false;
 	return 0;
 }
@@ -340,6 +343,54 @@ static void test_aoe_identity(void **state)
 	assert_int_equal(hostvol_get_device_path(rig->h, "a", &path, NULL), -ESTALE);
 	assert_int_equal(rig_disconnect(rig, "a", "", 0), 0);
 	assert_state(rig, 0, 0);
+}
+
+/* Another volume is there than the record says: refused, both are named, and nothing is left of it. */
+static void assert_refused(struct rig *rig, const char *json, const char *now, const char *before)
+{
+	cleanup_free char *record = NULL, *list = NULL;
+	struct hostvol_error err = { 0 };
+
+	assert_int_equal(hostvol_connect_volume_json(rig->h, json, &record, &err), -ESTALE);
+	assert_non_null(strstr(err.message, now));
+	assert_non_null(strstr(err.message, before));
+	assert_non_null(strstr(err.message, "hostvol forget a"));
+	assert_state(rig, 1, 0);
+	assert_int_equal(hostvol_list_json(rig->h, "a", &list, NULL), 0);
+	assert_non_null(strstr(list, "\"attached\""));
+	assert_null(strstr(list, now));
+}
+
+static void test_aoe_reconnect(void **state)
+{
+	struct rig *rig = *state;
+
+	assert_int_equal(connects(rig, AOE_A), 0);
+	snprintf(serial, sizeof(serial), "serial-x");
+	assert_refused(rig, AOE_A, "serial.serial-x", "serial.serial-a");
+	drop("/sys/block/etherd!e7.3");
+	assert_refused(rig, AOE_A, "serial.serial-x", "serial.serial-a");
+	snprintf(serial, sizeof(serial), "serial-a");
+	assert_int_equal(connects(rig, AOE_A), 0);
+}
+
+/* The image was removed, and another one has its name; or the monitors are another cluster's. */
+static void test_rbd_reconnect(void **state)
+{
+	struct rig *rig = *state;
+
+	image_id = "1f00";
+	assert_int_equal(connects(rig, RBD_A), 0);
+	assert_int_equal(rbd_remove("/sys/bus/rbd/remove", "0"), 0);
+	remove_tree(rig->run_dir, NULL);
+	image_id = "2f00";
+	assert_refused(rig, RBD_A, "image 2f00 of cluster f-1", "image 1f00 of cluster f-1");
+	image_id = "1f00";
+	cluster = "f-2";
+	assert_refused(rig, RBD_A, "image 1f00 of cluster f-2", "image 1f00 of cluster f-1");
+	cluster = "f-1";
+	assert_int_equal(connects(rig, RBD_A), 0);
+	assert_state(rig, 1, 1);
 }
 
 /* Trap 6: the same image name in two pools. */
@@ -495,6 +546,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_in_use, setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_aoe_identity, setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_aoe_reconnect, setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_rbd_reconnect, setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_rbd_pools, setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_rbd_others, setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_rbd_exclusive, setup, rig_teardown),

@@ -4,6 +4,7 @@
  * the call's effect, or the call fails. Then recovery, or the next call, must end in order, and
  * what was there before must be there again.
  */
+#include "fake_tree.h"
 #include "fake_vendors.h"
 
 #include "base/mem.h"
@@ -177,6 +178,74 @@ static void test_found_stays(void **state)
 	}
 }
 
+/* After a reboot the vendor's software brings another device to the same path. */
+static void test_another_device(void **state)
+{
+	for (size_t i = 0; i < VENDOR_COUNT; i++) {
+		struct rig *rig = vendor_rig();
+		struct hostvol_error err = { 0 };
+		void *to_free = rig;
+
+		if (vendors[i].device) {
+			tree_put(rig->dir, "naa.mine", "/sys/dev/block/7:0/wwid");
+			assert_int_equal(connect_with(rig, &vendors[i], NULL), 0);
+			fake_device(rig->fake, vendors[i].device)->there = false;
+			tree_put(rig->dir, "naa.stranger", "/sys/dev/block/7:0/wwid");
+			for (int n = 0; n < 2; n++)
+				assert_int_equal(connect_with(rig, &vendors[i], &err), -ESTALE);
+			assert_non_null(strstr(err.message, "naa.mine"));
+			assert_non_null(strstr(err.message, "naa.stranger"));
+			assert_int_equal(rig_records(rig), 1);
+			tree_put(rig->dir, "naa.mine", "/sys/dev/block/7:0/wwid");
+			assert_int_equal(connect_with(rig, &vendors[i], NULL), 0);
+		}
+		rig_teardown(&to_free);
+	}
+}
+
+/* A device that said nothing of itself when it was connected is known as soon as it does. */
+static void test_named_later(void **state)
+{
+	struct rig *rig = vendor_rig();
+	cleanup_free char *list = NULL;
+	void *to_free = rig;
+
+	assert_int_equal(connect_with(rig, &vendors[0], NULL), 0);
+	tree_put(rig->dir, "naa.mine", "/sys/dev/block/7:0/wwid");
+	assert_int_equal(connect_with(rig, &vendors[0], NULL), 0);
+	assert_int_equal(hostvol_list_json(rig->h, "a", &list, NULL), 0);
+	assert_non_null(strstr(list, "naa.mine"));
+	tree_put(rig->dir, "naa.stranger", "/sys/dev/block/7:0/wwid");
+	assert_int_equal(connect_with(rig, &vendors[0], NULL), -ESTALE);
+	rig_teardown(&to_free);
+}
+
+/* The name is another volume's by now. */
+static void test_scaleio_name(void **state)
+{
+	static const struct vendor named = {
+		"{\"driverVolumeType\":\"SCALEIO\",\"data\":{\"scaleIoVolname\":\"vol\",\"serverIp\":"
+		"\"h\",\"server_username\":\"u\",\"server_password\":\"p\",\"volumeId\":\"a\"}}",
+		"/dev/disk/by-id/emc-vol-1-abc1"
+	};
+	struct rig *rig = vendor_rig();
+	struct hostvol_error err = { 0 };
+	void *to_free = rig;
+
+	rig->fake->sio_id = "abc1";
+	assert_int_equal(connect_with(rig, &named, NULL), 0);
+	fake_device(rig->fake, named.device)->there = false;
+	rig->fake->sio_id = "def2";
+	for (int n = 0; n < 2; n++)
+		assert_int_equal(connect_with(rig, &named, &err), -ESTALE);
+	assert_non_null(strstr(err.message, "abc1"));
+	assert_non_null(strstr(err.message, "def2"));
+	assert_false(fake_device(rig->fake, named.device)->there);
+	rig->fake->sio_id = "abc1";
+	assert_int_equal(connect_with(rig, &named, NULL), 0);
+	rig_teardown(&to_free);
+}
+
 static void test_in_use(void **state)
 {
 	for (size_t i = 0; i < VENDOR_COUNT; i++) {
@@ -224,7 +293,8 @@ int main(void)
 		cmocka_unit_test(test_die_before),  cmocka_unit_test(test_die_after),
 		cmocka_unit_test(test_fail),	    cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_found_stays), cmocka_unit_test(test_in_use),
-		cmocka_unit_test(test_secrets),
+		cmocka_unit_test(test_secrets),	    cmocka_unit_test(test_another_device),
+		cmocka_unit_test(test_scaleio_name), cmocka_unit_test(test_named_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
