@@ -14,6 +14,7 @@
 #define TROUBLE_MS 15000 /* while something is not as it should be, */
 #define TROUBLE_FIRST_MS 2000 /* sooner at first: a device may have been busy for a moment */
 #define SEES_AGAIN_MS 500 /* the first lists of what a leader watches */
+#define TOLD_AGAIN_MS 1
 #define REPAIR_MIN_MS 1000
 #define REPAIR_FIRST_MS                                                                            \
 	2000 /* a brick that was removed from its volume ends a moment before that is told here */
@@ -299,35 +300,6 @@ static json_t *report_head(struct looking *l)
 	return report;
 }
 
-/* True: all that was to go is gone, or its disk is. */
-static bool release_bricks(struct looking *l)
-{
-	struct node_host *h = l->agent->host;
-	struct strv ids cleanup_with(strv_done) = { 0 };
-	const json_t *v;
-	bool done = true;
-	size_t i;
-
-	json_array_foreach (jget(l->plan, "release"), i, v)
-		if (json_string_value(v))
-			strv_add(&ids, json_string_value(v));
-	peers_forget_unreported(l, &ids);
-	/* begun in an earlier life, whatever the plan says now */
-	brick_list_released(h, &ids);
-	for (i = 0; i < ids.count; i++) {
-		struct error err = ERROR_INIT;
-		int rc = brick_release(h, ids.items[i], &err);
-
-		l->away |= rc > 0;
-		if (rc < 0) {
-			log_warn("brick %s cannot be released yet: %s", ids.items[i],
-				 error_text(&err, rc));
-			done = false;
-		}
-	}
-	return done;
-}
-
 static bool chosen_before(const json_t *node, const json_t *devices)
 {
 	const json_t *d, *k;
@@ -358,6 +330,9 @@ static int full_look(struct looking *l, json_t **ret)
 	report = report_head(l);
 	/* glusterd, which that starts, is asked before anything is destroyed */
 	l->unreleased = !release_bricks(l);
+	rc = report_ask(l);
+	if (rc < 0)
+		return rc;
 	devices = report_devices(l);
 	json_object_set_new(report, "devices", devices);
 	bricks = report_bricks(l, devices, false);
@@ -466,11 +441,57 @@ static int lead_peers(struct looking *l)
 	return rc;
 }
 
+static bool planned(const struct looking *l, const char *id)
+{
+	const json_t *b;
+	size_t i;
+
+	json_array_foreach (jget(l->plan, "bricks"), i, b)
+		if (streq(jstr(b, "id"), id))
+			return true;
+	return false;
+}
+
+/*
+ * After a start of the machine the report still says that bricks are mounted. That is put right before glusterd
+ * is started here: whoever leads would have gluster use them. 1: it was, look again.
+ */
+static int tell_unmounted(struct looking *l)
+{
+	cleanup_json json_t *bricks =
+		json_deep_copy(jget(l->node, "status", "agent", "bricks"));
+	bool told = false;
+	json_t *b;
+	size_t i;
+	int rc;
+
+	json_array_foreach (bricks, i, b) {
+		const char *path = jstr(b, "path"), *id = jstr(b, "id");
+
+		if (!jbool(b, "mounted") || !id || !path || !strchr(path, '/') ||
+		    !planned(l, id) || brick_is_there(l->agent->host, path, id))
+			continue;
+		json_object_set_new(b, "mounted", json_false());
+		json_object_set_new(b, "online", json_false());
+		told = true;
+	}
+	if (!told)
+		return 0;
+	rc = agent_patch_status(l->r, &KIND_STORAGENODE, l->agent->ns, l->agent->node,
+				json_pack("{s:{s:O}}", "agent", "bricks", bricks));
+	return rc < 0 ? rc : 1;
+}
+
 static int node_work(struct looking *l)
 {
 	struct agent_state *s = l->agent->state;
 	int again = LIGHT_MS, rc, ms;
 
+	rc = s->report ? 0 : tell_unmounted(l);
+	if (rc > 0)
+		l->r->again_ms = TOLD_AGAIN_MS;
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
 	rc = look(l);
 	if (rc < 0)
 		return rc;
@@ -509,7 +530,10 @@ static int node_reconcile(struct reconcile *r, const char *key)
 	struct agent *a = r->app;
 	cleanup_json json_t *node = agent_node(r);
 	const json_t *plan = jget(node, "status", "plan");
-	struct looking l = { .r = r, .agent = a, .node = node, .plan = plan };
+	cleanup_json json_t *prepared = json_object();
+	struct looking l = {
+		.r = r, .agent = a, .node = node, .plan = plan, .prepared = prepared
+	};
 	int rc;
 
 	if (!node)

@@ -176,11 +176,14 @@ static bool is_unreported(struct looking *l, const json_t *record)
 	struct gluster_volume v cleanup_with(gluster_volume_done) = { 0 };
 	const char *pool = jstr(record, "pool");
 	cleanup_json json_t *o = NULL;
+	int rc;
 
 	if (h->ops->volume_get(h, pool, VOLUME_LOOK_DEFINITION, &v, NULL) < 0)
 		return false;
-	o = reader_get(l->r->cache, &KIND_STORAGEPOOL, l->agent->ns, pool);
-	return v.state == VOLUME_CREATED && !streq(v.id, jstr(o, "status", "volumeId"));
+	/* from the API: that a cache has not heard of it says nothing */
+	rc = kube_get(l->r->kube, &KIND_STORAGEPOOL, l->agent->ns, pool, &o, NULL);
+	return (rc == 0 || rc == -ENOENT) && v.state == VOLUME_CREATED &&
+	       !streq(v.id, jstr(o, "status", "volumeId"));
 }
 
 /*

@@ -2,6 +2,7 @@
 #include "agent/state.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "systems/glusterfs/brick.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -89,6 +90,31 @@ static int64_t offline_ms(void *userdata, const char *address, const char *path)
 	return seen ? clock_mono_ms(w->r->clock) - seen->since_ms : 0;
 }
 
+/* ---- is a brick there? --------------------------------------------------------------------- */
+/*
+ * Its own machine is looked at; of another one the API itself is asked what that reported last. An agent tells that a
+ * brick is not mounted before it starts glusterd.
+ */
+static bool brick_mounted(void *userdata, const json_t *brick)
+{
+	struct pool_work *w = userdata;
+	const char *node = jstr(brick, "node"), *id = jstr(brick, "id"), *path = jstr(brick, "path");
+	cleanup_json json_t *object = NULL;
+	const json_t *b;
+	size_t i;
+
+	if (!node || !id || !path || !strchr(path, '/'))
+		return false;
+	if (streq(node, w->agent->node))
+		return brick_is_there(w->agent->host, path, id);
+	if (kube_get(w->r->kube, &KIND_STORAGENODE, w->agent->ns, node, &object, NULL) < 0)
+		return false;
+	json_array_foreach (jget(object, "status", "agent", "bricks"), i, b)
+		if (streq(jstr(b, "id"), id) && streq(jstr(b, "path"), path))
+			return jbool(b, "mounted");
+	return false;
+}
+
 /* ---- looking and deciding ------------------------------------------------------------------ */
 static int look(struct pool_work *w, enum volume_look how)
 {
@@ -114,6 +140,7 @@ static int look(struct pool_work *w, enum volume_look how)
 					.members = json_array_size(
 						jget(w->node, "status", "plan", "peers")),
 					.offline_ms = offline_ms,
+					.mounted = brick_mounted,
 					.userdata = w };
 	return 0;
 }

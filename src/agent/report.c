@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "systems/glusterfs/brick.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #define ROUND (1LL << 20) /* bytes used are reported in whole MiB: a trickle of writes is no news */
@@ -164,17 +165,49 @@ static const json_t *remembered(const struct looking *l, const char *id)
 	return NULL;
 }
 
-static bool prepared_before(const struct looking *l, const char *pool, const char *id)
+/* What the pool says of the brick: one that has left the spec is in use while the volume has it. */
+static void note_prepared(struct looking *l, const json_t *pool, const char *id)
 {
-	cleanup_json json_t *o =
-		pool ? reader_get(l->r->cache, &KIND_STORAGEPOOL, l->agent->ns, pool) : NULL;
-	const json_t *b;
+	static const char *const parts[] = { "status", "spec" };
+
+	for (size_t k = 0; k < ARRAY_SIZE(parts); k++) {
+		const json_t *b;
+		size_t i;
+
+		json_array_foreach (jget(pool, parts[k], "bricks"), i, b)
+			if (streq(jstr(b, "id"), id))
+				json_object_set_new(l->prepared, id,
+						    json_boolean(k == 0 || jbool(b, "prepared")));
+	}
+}
+
+int report_ask(struct looking *l)
+{
+	const json_t *order;
 	size_t i;
 
-	json_array_foreach (jget(o, "spec", "bricks"), i, b)
-		if (streq(jstr(b, "id"), id))
-			return jbool(b, "prepared");
-	return false;
+	json_array_foreach (jget(l->plan, "bricks"), i, order) {
+		const char *id = jstr(order, "id"), *name = jstr(order, "pool");
+		cleanup_json json_t *pool = NULL;
+		struct error err = ERROR_INIT;
+		int rc;
+
+		if (!id || !name || brick_known(l->agent->host, id))
+			continue;
+		rc = kube_get(l->r->kube, &KIND_STORAGEPOOL, l->agent->ns, name, &pool, &err);
+		if (rc < 0 && rc != -ENOENT) {
+			l->r->error = err;
+			return rc;
+		}
+		note_prepared(l, pool, id);
+	}
+	return 0;
+}
+
+/* Not in use by its record, and no pool has it: whoever ordered that did so long ago. It is left as it is. */
+static bool nobodys(const struct looking *l, const struct brick_order *o)
+{
+	return !json_object_get(l->prepared, o->id) && !brick_known(l->agent->host, o->id);
 }
 
 static struct brick_order order_of(const struct looking *l, const json_t *b)
@@ -192,7 +225,7 @@ static struct brick_order order_of(const struct looking *l, const json_t *b)
 		.node_uid = object_uid(l->node),
 		.known_uuid = jstr(known, "uuid"),
 		.known_ready = streq(jstr(known, "state"), "Ready"),
-		.prepared = prepared_before(l, jstr(b, "pool"), jstr(b, "id")),
+		.prepared = jstr(b, "id") && jbool(l->prepared, jstr(b, "id")),
 	};
 }
 
@@ -207,6 +240,17 @@ static void set_verdict(json_t *device, const struct brick_order *o, const struc
 	json_object_set_new(device, "brick", json_string(o->id));
 	if (uuid && *uuid)
 		json_object_set_new(device, "uuid", json_string(uuid));
+}
+
+static void leave_alone(const struct brick_order *o, json_t *device)
+{
+	struct device_verdict v = { .state = "Failed", .reason = "PoolUnknown" };
+
+	snprintf(v.message, sizeof(v.message),
+		 "%s is ordered for pool %s, which has no brick %s: it stays as it is until the "
+		 "plan or the pool says otherwise",
+		 o->device ? o->device : o->directory, o->pool ? o->pool : "?", o->id);
+	set_verdict(device, o, &v, o->known_uuid);
 }
 
 /* A device that is Ready stays so in the report until a look says otherwise. */
@@ -304,7 +348,7 @@ static void add_beside(struct looking *l, json_t *bricks, bool do_prepare)
 
 		if (!o.parent || !brick_order_valid(&o))
 			continue;
-		bool ready = do_prepare && prepare_beside(l, &o);
+		bool ready = do_prepare && !nobodys(l, &o) && prepare_beside(l, &o);
 
 		l->unready |= do_prepare && !ready;
 		json_array_append_new(bricks, brick_json(&o, ready));
@@ -326,7 +370,9 @@ json_t *report_bricks(struct looking *l, json_t *devices, bool do_prepare)
 			continue;
 		device = device_of(devices, o.device ? o.device : o.directory);
 		if (!streq(jstr(device, "reason"), "Duplicate")) {
-			if (do_prepare)
+			if (nobodys(l, &o))
+				leave_alone(&o, device);
+			else if (do_prepare)
 				ready = prepare(l, &o, device);
 			else
 				choose(l, &o, device);

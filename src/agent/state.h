@@ -87,7 +87,10 @@ struct looking {
 	bool away; /* one that is to go is on a disk that was not there */
 	bool unreleased; /* a brick that is to go could not be let go yet */
 	bool sees_cluster; /* what a leader has to know is in the cache */
+	json_t *prepared; /* report_ask: id of a brick to whether its pool has had it in use */
 };
+/* Asks the API, not a cache, for the pools of bricks that are not on record as in use; before report_bricks. */
+int report_ask(struct looking *l);
 json_t *report_devices(struct looking *l);
 /* With prepare, brings the plan's bricks to Ready, and devices (from report_devices) up to date with it. */
 json_t *report_bricks(struct looking *l, json_t *devices, bool prepare);
@@ -95,6 +98,9 @@ json_t *report_bricks(struct looking *l, json_t *devices, bool prepare);
 void report_usage(struct looking *l, json_t *bricks);
 /* Is all but the numbers (used, free, pending) the same? */
 bool report_same(const json_t *a, const json_t *b, bool *ret_numbers_differ);
+
+/* release.c: frees the bricks that are to go. True: all of them are gone, or their disks are. */
+bool release_bricks(struct looking *l);
 
 /* peers.c: the trusted pool follows plan.peers and plan.detach. */
 int peers_converge(struct looking *l, struct error *err);

@@ -42,7 +42,11 @@ node_up() {
 	agent_up "$1"
 }
 # brick NODE ID SOURCE POOL: adds to the node's plan; a source is a device or a directory
-brick_path() { [[ $3 == /dev/* ]] && echo "$LAB/box$1/bricks/$2/brick" || echo "$3/.quartermaster-$2/brick"; }
+# Node 2 is of an earlier version: the brick of its device lies at the root of the file system.
+brick_path() {
+	[[ $3 == /dev/* ]] || { echo "$3/.quartermaster-$2/brick"; return; }
+	[ "$1" = 2 ] && echo "$LAB/box$1/bricks/$2/brick" || echo "$LAB/box$1/bricks/$2/.quartermaster-$2/brick"
+}
 brick() {
 	BRICKS[$1]="${BRICKS[$1]:-}${BRICKS[$1]:+,}$(jq -nc --arg id "$2" --arg s "$3" --arg pool "$4" \
 		--arg path "$(brick_path "$@")" '{id: $id, path: $path, pool: $pool, wipe: false} +
@@ -56,14 +60,14 @@ orders() {
 		bricks: $bricks, release: $release}}}')"
 }
 ready() { has storagenode "n$1" "[.status.agent.bricks[] | select(.id == \"$2\") | .mounted] | first" true; }
-# pool NAME TYPE NODE:ID:SOURCE[:arbiter]...
+# pool_bricks NODE:ID:SOURCE[:arbiter]...: PREPARED=false until their nodes have them ready, as the operator does
 pool_bricks() {
 	local b n id s a
 	for b in "$@"; do
 		IFS=: read -r n id s a <<< "$b"
 		jq -nc --arg n "n$n" --arg ip "$(addr "$n")" --arg id "$id" --arg s "$s" --arg path "$(brick_path "$n" "$id" "$s")" \
-			--argjson arbiter "$([ -n "$a" ] && echo true || echo false)" '{id: $id, node: $n, address: $ip, path: $path,
-			arbiter: $arbiter, prepared: true} + if $s | startswith("/dev/") then {device: $s} else {directory: $s} end'
+			--argjson arbiter "$([ -n "$a" ] && echo true || echo false)" --argjson prepared "${PREPARED:-true}" '{
+			id: $id, node: $n, address: $ip, path: $path, arbiter: $arbiter, prepared: $prepared} + if $s | startswith("/dev/") then {device: $s} else {directory: $s} end'
 	done | jq -sc .
 }
 pool_up() {
@@ -74,6 +78,11 @@ pool_up() {
 		labels: {"quartermaster.storage/cluster": "c1"}},
 		spec: {type: "glusterfs", deployment: "d", cluster: "c1", volumeType: $t, epoch: 1, bricks: $bricks}}' > "$LAB/pool.json"
 	"$driver" create "$LAB/pool.json"
+}
+pool_set() {
+	local name=$1
+	shift
+	patch storagepool "$name" "" "{\"spec\": {\"bricks\": $(pool_bricks "$@")}}"
 }
 online() { has storagepool "$1" .status.phase Online; }
 volume_pids() { in_box "$1" sh -c "cat /run/gluster/vols/$2/*.pid"; }
@@ -101,13 +110,33 @@ is "$(get storagenode n1 '.status.agent.devices[0] | .state + " " + .majorMinor'
 is "$(get storagenode n1 '.status.agent.devices[1] | .state + " " + .reason')" "Refused Duplicate" \
 	"the same device under another name is refused"
 
+three=("1:b-000000000001:${DEV[1]}" "2:b-000000000002:${DEV[2]}" "3:b-000000000003:${DEV[3]}")
+PREPARED=false pool_up p-1 replicate:3 "${three[@]}" "4:b-000000000004:${DEV[4]}"
 for i in 1 2 3 4; do brick "$i" "b-00000000000$i" "${DEV[$i]}" p-1; orders "$i"; done
 prepared() { ready 1 b-000000000001 && ready 2 b-000000000002 && ready 3 b-000000000003 && ready 4 b-000000000004; }
 until_true 60 prepared
 ok "bricks are formatted, mounted and marked" || get storagenode n1
 is "$(in_box 1 blkid -p -o value -s UUID "${DEV[1]}")" "$(get storagenode n1 '.status.agent.devices[0].uuid')" \
 	"the recorded UUID is that of the file system"
-pool_up p-1 replicate:3 "1:b-000000000001:${DEV[1]}" "2:b-000000000002:${DEV[2]}" "3:b-000000000003:${DEV[3]}"
+# Two machines are started again, and their agents are not there yet. Node 2's brick is known not to be mounted; node 3's
+# is not, and gluster is told to use it: it can make none where the brick's own directory is not.
+for i in 2 3; do
+	kill -STOP "${AGENT[$i]}"
+	in_box "$i" umount "$LAB/box$i/bricks/b-00000000000$i"
+done
+patch storagenode n2 status "$(get storagenode n2 '{status: {agent: {bricks: [.status.agent.bricks[] | .mounted = false]}}}')"
+pool_set p-1 "${three[@]}"
+says() { [[ $(get storagepool p-1 .status.message) == *"$1"* ]]; }
+until_true 60 says "n2 to mount its brick"
+ok "a brick that is not mounted is awaited" || get storagepool p-1 .status
+is "$(in_box 2 ls -A "$LAB/box2/bricks/b-000000000002")" "" "and nothing is made in its place"
+kill -9 "${AGENT[2]}"
+agent_up 2
+until_true 60 says "No such file or directory"
+ok "gluster cannot make one that is not there" || get storagepool p-1 .status
+is "$(in_box 3 ls -A "$LAB/box3/bricks/b-000000000003")" "" "nor has it made anything in its place"
+kill -9 "${AGENT[3]}"
+agent_up 3
 until_true 60 online p-1
 ok "a pool of three copies comes online" || { get storagepool p-1; tail -n 5 "$LAB"/agent*.log; }
 is "$(gluster 1 volume info p-1 | sed -n 's/^cluster.quorum-type: //p;s/^client.strict-locks: //p' | xargs)" "on auto" \
@@ -131,7 +160,7 @@ is "$(sums)" "$before" "the data is whole"
 until_true 60 online p-1
 ok "the pool is healthy again" || get storagepool p-1 .status
 
-patch storagepool p-1 "" "{\"spec\": {\"bricks\": $(pool_bricks "1:b-000000000001:${DEV[1]}" "2:b-000000000002:${DEV[2]}" "4:b-000000000004:${DEV[4]}")}}"
+pool_set p-1 "${three[@]:0:2}" "4:b-000000000004:${DEV[4]}"
 moved() { has storagepool p-1 '[.status.bricks[].id] | sort | join(" ")' "b-000000000001 b-000000000002 b-000000000004" && online p-1; }
 until_true 90 moved
 ok "a brick is replaced: added, healed, the old one removed" || { get storagepool p-1 .status; tail -n 5 "$LAB"/agent*.log; }
@@ -149,14 +178,20 @@ for i in 1 2 3; do
 	brick "$i" "b-00000000001$i" "$LAB/box$i/dir" p-2
 	orders "$i"
 done
-pool_up p-2 disperse:2:1 "1:b-000000000011:$LAB/box1/dir" "2:b-000000000012:$LAB/box2/dir" "3:b-000000000013:$LAB/box3/dir"
+dirs=("1:b-000000000011:$LAB/box1/dir" "2:b-000000000012:$LAB/box2/dir" "3:b-000000000013:$LAB/box3/dir")
+PREPARED=false pool_up p-2 disperse:2:1 "${dirs[@]}"
+prepared2() { ready 1 b-000000000011 && ready 2 b-000000000012 && ready 3 b-000000000013; }
+until_true 60 prepared2
+pool_set p-2 "${dirs[@]}"
 until_true 60 online p-2
 ok "a dispersed pool on directories comes online" || { get storagepool p-2; get storagenode n1 .status.agent; }
 is "$(get storagepool p-2 '.status.capacityBytes > .status.freeBytes')" true "its capacity is reported"
+moving=("${dirs[@]:0:2}" "4:b-000000000014:$LAB/box4/dir")
+PREPARED=false pool_set p-2 "${moving[@]}"
 brick 4 b-000000000014 "$LAB/box4/dir" p-2
 orders 4
 until_true 20 ready 4 b-000000000014
-patch storagepool p-2 "" "{\"spec\": {\"bricks\": $(pool_bricks "1:b-000000000011:$LAB/box1/dir" "2:b-000000000012:$LAB/box2/dir" "4:b-000000000014:$LAB/box4/dir")}}"
+pool_set p-2 "${moving[@]}"
 moved2() { has storagepool p-2 '[.status.bricks[].id] | sort | join(" ")' "b-000000000011 b-000000000012 b-000000000014" && online p-2; }
 until_true 60 moved2
 ok "a dispersed pool's brick is replaced" || get storagepool p-2 .status
@@ -184,7 +219,11 @@ for i in 1 2 3; do
 	[ "$i" = 3 ] && BRICKS[3]= && brick 3 b-000000000023 "$LAB/box3/dir" p-3
 	orders "$i" "[\"b-00000000001$i\"]"
 done
-pool_up p-3 arbiter "1:b-000000000021:$LAB/box1/dir:arbiter" "2:b-000000000022:$LAB/box2/dir" "3:b-000000000023:$LAB/box3/dir"
+arbitrated=("1:b-000000000021:$LAB/box1/dir:arbiter" "2:b-000000000022:$LAB/box2/dir" "3:b-000000000023:$LAB/box3/dir")
+PREPARED=false pool_up p-3 arbiter "${arbitrated[@]}"
+prepared3() { ready 1 b-000000000021 && ready 2 b-000000000022 && ready 3 b-000000000023; }
+until_true 60 prepared3
+pool_set p-3 "${arbitrated[@]}"
 until_true 60 online p-3
 ok "a pool with an arbiter comes online" || get storagepool p-3 .status
 is "$(gluster 1 volume info p-3 | sed -n 's/^Brick3: \(.*\) (arbiter)$/\1/p')" \

@@ -99,11 +99,20 @@ struct model_device *model_device_of_path(struct model_node *n, const char *bric
 	return NULL;
 }
 
+bool model_own_root(const struct model_device *d, const char *root)
+{
+	const char *id = strrchr(d->mounted, '/');
+	cleanup_free char *below =
+		xasprintf("%s/.quartermaster-%s", d->mounted, id ? id + 1 : "");
+
+	return streq(root, d->mounted) || streq(root, below);
+}
+
 json_t *model_marker(struct model_node *n, const char *root)
 {
 	struct model_device *d = model_device_of_path(n, root);
 
-	return !d ? NULL : streq(root, d->mounted) ? d->marker : json_object_get(d->trees, root);
+	return !d ? NULL : model_own_root(d, root) ? d->marker : json_object_get(d->trees, root);
 }
 
 static void tell_agent(struct model_node *n)

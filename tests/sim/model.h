@@ -85,6 +85,8 @@ struct model_node *model_node_at(struct model *m, const char *address);
 struct model_device *model_device_add(struct model_node *n, const char *name, int64_t size);
 struct model_device *model_device_named(struct model_node *n, const char *name);
 struct model_device *model_device_of_path(struct model_node *n, const char *brick_path);
+/* Is it the root of the device's own brick: its file system's, or the directory of that in which new ones lie? */
+bool model_own_root(const struct model_device *d, const char *root);
 /* The marker at the root of a brick, on a device that is mounted; NULL: there is none. */
 json_t *model_marker(struct model_node *n, const char *root);
 /* Power off: agent, glusterd, bricks and mounts are gone; the disks keep what they have. */

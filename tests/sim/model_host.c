@@ -231,7 +231,7 @@ static int marker_write(struct node_host *h, const char *root, const json_t *mar
 		sim_fail(sim_of(h), "a marker is written to %s, where nothing is mounted", root);
 		return -EIO;
 	}
-	if (!streq(root, d->mounted)) {
+	if (!model_own_root(d, root)) {
 		if (!d->trees)
 			d->trees = json_object();
 		json_object_set_new(d->trees, root, json_deep_copy(marker));

@@ -27,10 +27,24 @@ static char *record_name(const char *id)
 	return xasprintf(RECORD_PREFIX "%s", id);
 }
 
-/* The file system's root, or <directory>/.quartermaster-<id>: what holds the marker and the brick. */
+/*
+ * What holds the marker and the brick: <mount point or directory>/.quartermaster-<id>, or, in stores made before
+ * device bricks had that directory, the file system's root.
+ */
 static char *root_of(const char *path)
 {
 	return xstrndup(path, (size_t)(strrchr(path, '/') - path));
+}
+
+/* Where a device's file system is mounted. */
+static char *mountpoint_of(const char *path, const char *id)
+{
+	cleanup_free char *tail = xasprintf("/.quartermaster-%s", id);
+	char *root = root_of(path);
+
+	if (str_has_suffix(root, tail))
+		root[strlen(root) - strlen(tail)] = '\0';
+	return root;
 }
 
 static bool id_valid(const char *id)
@@ -40,7 +54,7 @@ static bool id_valid(const char *id)
 
 bool brick_order_valid(const struct brick_order *o)
 {
-	cleanup_free char *tail = NULL;
+	cleanup_free char *tail = NULL, *before = NULL;
 
 	if (!id_valid(o->id) || !o->path || !path_is_clean(o->path) || !o->node_uid ||
 	    !o->device == !o->directory || (o->parent && !o->directory))
@@ -49,8 +63,10 @@ bool brick_order_valid(const struct brick_order *o)
 		tail = xasprintf("%s/.quartermaster-%s/brick", o->directory, o->id);
 		return path_is_clean(o->directory) && streq(o->path, tail);
 	}
-	tail = xasprintf("/%s/brick", o->id);
-	return path_is_clean(o->device) && str_has_suffix(o->path, tail);
+	tail = xasprintf("/%s/.quartermaster-%s/brick", o->id, o->id);
+	before = xasprintf("/%s/brick", o->id);
+	return path_is_clean(o->device) &&
+	       (str_has_suffix(o->path, tail) || str_has_suffix(o->path, before));
 }
 
 static int record_get(struct node_host *h, const char *id, json_t **ret, struct error *err)
@@ -91,13 +107,19 @@ int brick_choose(struct node_host *h, const struct brick_order *o, char uuid[sta
 	}
 	if (o->known_uuid && strlen(o->known_uuid) == UUID_TEXT_MAX - 1)
 		memcpy(uuid, o->known_uuid, UUID_TEXT_MAX);
+	else if (o->prepared && o->device)
+		return error_set(err, ENODATA,
+				 "Brick %s on %s was in use, but neither this node's records nor "
+				 "its status say which file system it has: nothing is made anew "
+				 "there; restore the records, or remove the device from the spec",
+				 o->id, o->device);
 	else
 		uuid_text(uuid);
 	json_decref(record);
 	record = json_pack("{s:s, s:s, s:s*, s:s*, s:s, s:s*, s:s*, s:b}", "id", o->id, "uuid",
 			   uuid, "device", o->device, "directory", o->directory, "path", o->path,
 			   "parent", o->parent, "pool", o->pool, "ready",
-			   (o->known_uuid || o->parent) && (o->known_ready || o->prepared));
+			   o->prepared || (o->known_uuid && o->known_ready));
 	return record_put(h, o->id, record, err);
 }
 
@@ -189,14 +211,14 @@ static bool format(struct node_host *h, const struct brick_order *o, const char 
 static bool mount_device(struct node_host *h, const struct brick_order *o, bool ready,
 			 struct brick_result *ret)
 {
-	cleanup_free char *root = root_of(o->path);
+	cleanup_free char *at = mountpoint_of(o->path, o->id);
 	struct error err = ERROR_INIT;
-	int rc = h->ops->mount(h, ret->device, ret->uuid, root, &err);
+	int rc = h->ops->mount(h, ret->device, ret->uuid, at, &err);
 
 	/* Never used, and ours by its UUID: what a crash during mkfs left is made again. */
 	if (rc < 0 && rc != -EBUSY && rc != -ETIMEDOUT && !ready &&
 	    format(h, o, ret->device, true, ret))
-		rc = h->ops->mount(h, ret->device, ret->uuid, root, &err);
+		rc = h->ops->mount(h, ret->device, ret->uuid, at, &err);
 	if (rc < 0) {
 		fail(ret, "Failed", "MountFailed", "%s", error_text(&err, rc));
 		return false;
@@ -268,14 +290,15 @@ void brick_prepare(struct node_host *h, const struct brick_order *o, struct bric
 		     error_text(&err, rc));
 		return;
 	}
-	ready = jbool(record, "ready");
+	/* the record may have been written by one who did not know the pool */
+	ready = jbool(record, "ready") || o->prepared;
 	snprintf(ret->uuid, sizeof(ret->uuid), "%s", jstr(record, "uuid"));
 	if (!(o->device	  ? prepare_device(h, o, ready, ret)
 	      : o->parent ? prepare_beside(h, o, ret)
 			  : prepare_directory(h, o, ready, ret)) ||
 	    !check_marker(h, o, ready, ret))
 		return;
-	if (!ready) {
+	if (!jbool(record, "ready")) {
 		json_object_set_new(record, "ready", json_true());
 		rc = record_put(h, o->id, record, &err);
 		if (rc < 0) {
@@ -288,12 +311,12 @@ void brick_prepare(struct node_host *h, const struct brick_order *o, struct bric
 
 /* ---- releasing ----------------------------------------------------------------------------- */
 /* "freeing" is on record before the signature goes: a disk without it is then known to be free. */
-static int release_device(struct node_host *h, const char *name, json_t *record, const char *root,
-			  struct error *err)
+static int release_device(struct node_host *h, const char *name, json_t *record, struct error *err)
 {
+	cleanup_free char *at = mountpoint_of(jstr(record, "path"), jstr(record, "id"));
 	char device[DEVICE_PATH_MAX];
 	const char *uuid = jstr(record, "uuid");
-	int rc = h->ops->unmount(h, root, err);
+	int rc = h->ops->unmount(h, at, err);
 
 	if (rc < 0)
 		return rc;
@@ -382,7 +405,7 @@ int brick_release(struct node_host *h, const char *id, struct error *err)
 	}
 	rc = jstr(record, "parent")	 ? release_beside(h, record, root, err)
 	     : jstr(record, "directory") ? h->ops->tree_remove(h, root, id, err)
-					 : release_device(h, name, record, root, err);
+					 : release_device(h, name, record, err);
 	if (rc > 0 && !jbool(record, "away")) {
 		int put;
 
@@ -391,6 +414,23 @@ int brick_release(struct node_host *h, const char *id, struct error *err)
 		return put < 0 ? put : 1;
 	}
 	return rc != 0 ? rc : h->ops->record_remove(h, name, err);
+}
+
+/* ---- looking ------------------------------------------------------------------------------- */
+bool brick_known(struct node_host *h, const char *id)
+{
+	cleanup_json json_t *record = NULL;
+
+	return record_get(h, id, &record, NULL) == 0 && jstr(record, "uuid") &&
+	       jbool(record, "ready") && !jbool(record, "released");
+}
+
+bool brick_is_there(struct node_host *h, const char *path, const char *id)
+{
+	cleanup_free char *root = root_of(path);
+	cleanup_json json_t *marker = NULL;
+
+	return h->ops->marker_read(h, root, &marker, NULL) == 0 && streq(jstr(marker, "id"), id);
 }
 
 /* ---- records ------------------------------------------------------------------------------- */

@@ -16,7 +16,9 @@ struct brick_order { /* an entry of status.plan.bricks */
 	const char *node_uid;
 	const char *known_uuid; /* what status.agent remembers of an earlier life, or NULL */
 	bool known_ready; /* and that it was in use then */
-	bool prepared; /* its pool has had it in use: whatever is wrong with it, it is never made anew */
+	/* Its pool has had it in use: whatever is wrong with it, it is never made anew. What the API itself says, not a
+	 * cache; without meaning where brick_known. */
+	bool prepared;
 };
 
 struct brick_result {
@@ -28,6 +30,10 @@ struct brick_result {
 
 /* Is this a brick order that can be carried out at all (its fields are there, its path is its own)? */
 bool brick_order_valid(const struct brick_order *o);
+/* Is it on record as in use? Else nothing is done about it before its pool has been asked for `prepared`. */
+bool brick_known(struct node_host *h, const char *id);
+/* Does the brick at this path answer as this one: is it there, on what it lies on? */
+bool brick_is_there(struct node_host *h, const char *path, const char *id);
 /* Chooses the UUID and records it. To be reported before brick_prepare. */
 int brick_choose(struct node_host *h, const struct brick_order *o, char uuid[static UUID_TEXT_MAX],
 		 struct error *err);

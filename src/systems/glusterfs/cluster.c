@@ -134,8 +134,11 @@ static bool decide_deleted(struct decision *d)
 	return decide(d, STEP_DELETE, "The pool is being deleted");
 }
 
+/* Gluster is told to use it by force: it would make the directory of a brick that is not there where that is not. */
 static bool brick_usable(struct decision *d, const json_t *b)
 {
+	const struct volume_view *v = d->view;
+
 	if (!jbool(b, "prepared"))
 		return !decide(d, STEP_WAIT, "Waiting for %s to prepare its brick %s",
 			       text_of(b, "node"), text_of(b, "id"));
@@ -144,6 +147,11 @@ static bool brick_usable(struct decision *d, const json_t *b)
 			       "Waiting for node %s (%s): it is not a connected member of the "
 			       "trusted pool",
 			       text_of(b, "node"), brick_address(b));
+	if (v->mounted && !v->mounted(v->userdata, b))
+		return !decide(d, STEP_WAIT,
+			       "Waiting for node %s to mount its brick %s: it was prepared, but is "
+			       "not there now; see the node's devices",
+			       text_of(b, "node"), text_of(b, "id"));
 	return true;
 }
 

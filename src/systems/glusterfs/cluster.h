@@ -45,6 +45,8 @@ struct volume_view {
 	size_t members; /* how many nodes the cluster is to have; 0: not known */
 	/* How long a brick of the volume has been seen offline, in ms; NULL: just now. */
 	int64_t (*offline_ms)(void *userdata, const char *address, const char *path);
+	/* Whether a brick of the spec is there now, asked anew of whoever knows best; NULL: all are. */
+	bool (*mounted)(void *userdata, const json_t *brick);
 	void *userdata;
 };
 

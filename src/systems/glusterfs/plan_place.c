@@ -195,9 +195,12 @@ struct source *choose_replacement(struct plan_model *m, const struct plan_pool *
 
 json_t *brick_json(const struct source *s, bool arbiter)
 {
-	cleanup_free char *path =
-		s->directory ? xasprintf("%s/.quartermaster-%s/brick", s->name, s->id)
-			     : xasprintf("/var/lib/quartermaster/bricks/%s/brick", s->id);
+	/* the directory between is on the brick's own file system: while that is not mounted, gluster, which would make
+	 * the brick's directory, cannot */
+	cleanup_free char *at = s->directory
+					? xstrdup(s->name)
+					: xasprintf("/var/lib/quartermaster/bricks/%s", s->id),
+			  *path = xasprintf("%s/.quartermaster-%s/brick", at, s->id);
 	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:b, s:b}", "id", s->id, "node",
 			 s->node->name, "address", s->node->address,
 			 s->directory ? "directory" : "device", s->name, "path", path, "zone",

@@ -14,11 +14,14 @@
 struct cluster {
 	struct node_host host;
 	struct reader reader;
+	struct kube kube;
 	struct agent agent;
 	struct reconcile r;
 	json_t *pools, *plan;
 	int peers; /* 10.0.0.2 and so on */
 	bool knows; /* the volumes */
+	bool cold; /* the cache has no pool yet */
+	bool silent; /* the API does not answer */
 	enum gluster_volume_state state; /* of them */
 	const char *elsewhere; /* a node of another trusted pool */
 	int probed, detached, yielded, deleted;
@@ -115,8 +118,21 @@ static json_t *get(struct reader *r, const struct kind *kind, const char *ns, co
 {
 	const struct cluster *c = (struct cluster *)((char *)r - offsetof(struct cluster, reader));
 
-	return json_incref(json_array_get(c->pools, 0));
+	return c->cold ? NULL : json_incref(json_array_get(c->pools, 0));
 }
+
+static int api_get(struct kube *k, const struct kind *kind, const char *ns, const char *name,
+		   json_t **ret, struct error *err)
+{
+	const struct cluster *c = (struct cluster *)((char *)k - offsetof(struct cluster, kube));
+
+	if (c->silent)
+		return -ETIMEDOUT;
+	*ret = json_incref(json_array_get(c->pools, 0));
+	return *ret ? 0 : -ENOENT;
+}
+
+static const struct kube_ops kube_ops = { .get = api_get };
 
 static const struct reader_ops reader_ops = { .each = each, .get = get };
 
@@ -132,12 +148,14 @@ static void cluster_init(struct cluster *c, int nodes, int peers, const char *po
 
 	*c = (struct cluster){ .host.ops = &host_ops,
 			       .reader.ops = &reader_ops,
+			       .kube.ops = &kube_ops,
 			       .agent.yield = yield,
 			       .pools = json_loads(pools, 0, NULL),
 			       .peers = peers };
 	assert_non_null(c->pools);
 	c->agent.host = &c->host;
 	c->r.cache = &c->reader;
+	c->r.kube = &c->kube;
 	for (int i = 1; i <= nodes; i++)
 		json_array_append_new(addresses, json_sprintf("10.0.0.%d", i));
 	c->plan = json_pack("{s:s, s:s, s:o}", "cluster", "home", "address", "10.0.0.1", "peers",
@@ -247,15 +265,20 @@ static void one_of_two_falls_apart(void **state)
 	}
 }
 
+/* What of the pool can be read. */
+enum sight { SEES, COLD, SILENT };
+
 /* The first node, which has a volume, is to release b-1; detach: it leaves the cluster of 10.0.0.2 … 5. */
-static int forget(bool detach, int peers, const char *pools, enum gluster_volume_state state,
-		  const char *released)
+static int forget_with(enum sight sight, bool detach, int peers, const char *pools,
+		       enum gluster_volume_state state, const char *released)
 {
 	struct strv ids cleanup_with(strv_done) = { 0 };
 	struct cluster c;
 	struct looking l = { .r = &c.r, .agent = &c.agent };
 
 	cluster_init(&c, 5, peers, pools);
+	c.cold = sight == COLD;
+	c.silent = sight == SILENT;
 	c.knows = true;
 	c.state = state;
 	l.plan = c.plan;
@@ -268,6 +291,20 @@ static int forget(bool detach, int peers, const char *pools, enum gluster_volume
 	peers_forget_unreported(&l, &ids);
 	cluster_done(&c);
 	return c.deleted;
+}
+
+static int forget(bool detach, int peers, const char *pools, enum gluster_volume_state state,
+		  const char *released)
+{
+	return forget_with(SEES, detach, peers, pools, state, released);
+}
+
+/* A volume is not somebody's or nobody's because a cache has not heard of its pool yet. */
+static void cold_cache_deletes_no_volume(void **state)
+{
+	assert_int_equal(forget_with(COLD, true, 0, "[" MADE "]", VOLUME_CREATED, "b-1"), 0);
+	assert_int_equal(forget_with(SILENT, true, 0, "[" PLANNED "]", VOLUME_CREATED, "b-1"), 0);
+	assert_int_equal(forget_with(COLD, true, 0, "[" PLANNED "]", VOLUME_CREATED, "b-1"), 1);
 }
 
 /* Its maker lost power before it could tell anybody, and the pool went to other nodes. */
@@ -293,6 +330,7 @@ int main(void)
 		cmocka_unit_test(the_first_takes_the_others_in),
 		cmocka_unit_test(one_of_two_falls_apart),
 		cmocka_unit_test(volume_that_nobody_knows_goes),
+		cmocka_unit_test(cold_cache_deletes_no_volume),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

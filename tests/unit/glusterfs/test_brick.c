@@ -20,6 +20,7 @@ struct model {
 	char signature[32], uuid[UUID_TEXT_MAX];
 	bool present, in_use, moved, broken;
 	bool mounted;
+	const char *path; /* of the brick: NULL for order's */
 	bool in_volume, glusterd_down;
 	json_t *marker, *record;
 	bool files;
@@ -96,6 +97,7 @@ static int m_mount(struct node_host *h, const char *device, const char *uuid,
 	if (m->broken)
 		return -EINVAL;
 	assert_string_equal(m->uuid, uuid);
+	assert_string_equal(mountpoint, "/bricks/b-0123456789ab");
 	if (crashed(m))
 		return -ETIMEDOUT;
 	m->mounted = true;
@@ -104,6 +106,7 @@ static int m_mount(struct node_host *h, const char *device, const char *uuid,
 
 static int m_unmount(struct node_host *h, const char *mountpoint, struct error *err)
 {
+	assert_string_equal(mountpoint, "/bricks/b-0123456789ab");
 	if (crashed(model(h)))
 		return -EIO;
 	model(h)->mounted = false;
@@ -183,7 +186,7 @@ static int m_volume_get(struct node_host *h, const char *name, enum volume_look 
 	if (!model(h)->in_volume)
 		return -ENOENT;
 	gluster_volume_add_brick(ret, "10.0.0.2", "/bricks/b-ffffffffffff/brick");
-	gluster_volume_add_brick(ret, "10.0.0.1", "/bricks/b-0123456789ab/brick");
+	gluster_volume_add_brick(ret, "10.0.0.1", model(h)->path);
 	return 0;
 }
 
@@ -203,15 +206,18 @@ static const struct node_host_ops ops = {
 	.record_remove = m_record_remove,
 };
 
+#define OLD_PATH "/bricks/b-0123456789ab/brick" /* of stores made before */
+#define PATH "/bricks/b-0123456789ab/.quartermaster-b-0123456789ab/brick"
+
 static const struct brick_order order = { .id = "b-0123456789ab",
 					  .device = "/dev/vdb",
-					  .path = "/bricks/b-0123456789ab/brick",
+					  .path = PATH,
 					  .pool = "p-1",
 					  .node_uid = "uid-1" };
 
 static void model_init(struct model *m)
 {
-	*m = (struct model){ .host = { .ops = &ops }, .present = true };
+	*m = (struct model){ .host = { .ops = &ops }, .present = true, .path = PATH };
 }
 
 static void model_done(struct model *m)
@@ -241,6 +247,24 @@ static void test_prepare(void **state)
 	assert_string_equal(jstr(m.marker, "id"), order.id);
 	assert_string_equal(prepare(&m, &order, &r), "Ready");
 	assert_int_equal(m.formats, 1);
+	model_done(&m);
+}
+
+/* A store made before has the brick at the root of its file system: mounted and freed as ever. */
+static void test_old_layout(void **state)
+{
+	struct brick_order old = order;
+	struct model m;
+	struct brick_result r;
+
+	model_init(&m);
+	m.path = old.path = OLD_PATH;
+	assert_string_equal(prepare(&m, &old, &r), "Ready");
+	m.in_volume = true;
+	assert_int_equal(brick_release(&m.host, old.id, NULL), -EBUSY);
+	m.in_volume = false;
+	assert_int_equal(brick_release(&m.host, old.id, NULL), 0);
+	assert_string_equal(m.signature, "");
 	model_done(&m);
 }
 
@@ -290,6 +314,15 @@ static void test_record_lost(void **state)
 	assert_string_equal(r.verdict.reason, "MountFailed");
 	assert_int_equal(m.formats, 1);
 	m.broken = false;
+	/* nobody remembers which file system it was; that it was in use is enough, whatever wipe says */
+	json_decref(m.record);
+	m.record = NULL;
+	m.mounted = false;
+	known.known_uuid = NULL;
+	known.wipe = true;
+	assert_string_equal(prepare(&m, &known, &r), "Failed");
+	assert_null(m.record);
+	assert_int_equal(m.formats, 1);
 	/* nobody remembers: a file system like any other */
 	json_decref(m.record);
 	m.record = NULL;
@@ -430,7 +463,13 @@ static void test_orders(void **state)
 	struct brick_order o = order;
 
 	assert_true(brick_order_valid(&o));
+	o.path = OLD_PATH;
+	assert_true(brick_order_valid(&o));
 	o.path = "/bricks/other/brick";
+	assert_false(brick_order_valid(&o));
+	o.path = "/bricks/b-0123456789ab/.quartermaster-b-ffffffffffff/brick";
+	assert_false(brick_order_valid(&o));
+	o.path = "/bricks/.quartermaster-b-0123456789ab/brick";
 	assert_false(brick_order_valid(&o));
 	o.path = "/bricks/../b-0123456789ab/brick";
 	assert_false(brick_order_valid(&o));
@@ -463,6 +502,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_prepare),
+		cmocka_unit_test(test_old_layout),
 		cmocka_unit_test(test_crash_anywhere),
 		cmocka_unit_test(test_record_lost),
 		cmocka_unit_test(test_foreign),

@@ -19,6 +19,7 @@ struct world {
 	struct gluster_peers peers;
 	size_t members;
 	bool lost; /* bricks that are offline are so for long */
+	const char *unmounted; /* id of a brick that is prepared, but not there now */
 	struct volume_step step;
 };
 
@@ -71,6 +72,11 @@ static int64_t offline_ms(void *userdata, const char *address, const char *path)
 	return ((struct world *)userdata)->lost ? BRICK_LOST_MS : BRICK_LOST_MS - 1;
 }
 
+static bool mounted(void *userdata, const json_t *b)
+{
+	return !streq(((struct world *)userdata)->unmounted, jstr(b, "id"));
+}
+
 static struct volume_view view_of(struct world *w)
 {
 	return (struct volume_view){ .pool = w->pool,
@@ -79,6 +85,7 @@ static struct volume_view view_of(struct world *w)
 				     .address = "10.0.0.1",
 				     .members = w->members,
 				     .offline_ms = offline_ms,
+				     .mounted = mounted,
 				     .userdata = w };
 }
 
@@ -268,6 +275,39 @@ static void test_create_waits(void **state)
 	jset(w.pool, json_string("some-id"), "status", "volumeId");
 	assert_int_equal(next(&w), STEP_BLOCKED);
 	world_done(&w);
+}
+
+/* Gluster is told by force: what was prepared once, and is not mounted after a reboot, is not for it. */
+static void test_unmounted_is_not_given_to_gluster(void **state)
+{
+	static const char *const types[] = { "replicate:3", "disperse:2:1" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		struct world w;
+
+		world_init(&w, types[i]);
+		want(&w, "123", 0);
+		w.unmounted = "b-3";
+		assert_int_equal(next(&w), STEP_WAIT);
+		assert_non_null(strstr(w.step.why, "n3"));
+		w.unmounted = NULL;
+		assert_int_equal(settle(&w, 0), STEP_NONE);
+		/* what the volume has already is not asked for */
+		w.unmounted = "b-1";
+		assert_int_equal(next(&w), STEP_NONE);
+		want(&w, "124", 0);
+		w.unmounted = "b-4";
+		assert_int_equal(next(&w), STEP_WAIT);
+		assert_non_null(strstr(w.step.why, "n4"));
+		w.unmounted = NULL;
+		assert_int_equal(next(&w), i ? STEP_REPLACE_BRICK : STEP_ADD_BRICK);
+		/* nor is one that is lost replaced by one that is not there */
+		find(&w, "10.0.0.3:/b/b-3/brick")->online = false;
+		w.lost = true;
+		w.unmounted = "b-4";
+		assert_int_equal(next(&w), STEP_WAIT);
+		world_done(&w);
+	}
 }
 
 static void test_arbiter_is_last(void **state)
@@ -587,6 +627,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_create),
 		cmocka_unit_test(test_create_waits),
+		cmocka_unit_test(test_unmounted_is_not_given_to_gluster),
 		cmocka_unit_test(test_arbiter_is_last),
 		cmocka_unit_test(test_replicate_never_below),
 		cmocka_unit_test(test_single_copy_moves),

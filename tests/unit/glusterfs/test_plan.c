@@ -152,6 +152,40 @@ static void directories_are_bricks(void **state)
 	plan_output_done(&out);
 }
 
+/* What gluster, told to by force, would make is below a directory of the brick's own file system. */
+static void device_bricks_have_a_level_of_their_own(void **state)
+{
+	cleanup_json json_t *nodes = cluster(3, 1);
+	struct plan_output out = plan("replicate:3", nodes, NULL, NULL);
+	const json_t *b = json_array_get(jget(pool_at(&out, 0), "spec", "bricks"), 0);
+	const char *id = jstr(b, "id");
+	cleanup_free char *path =
+		xasprintf("/var/lib/quartermaster/bricks/%s/.quartermaster-%s/brick", id, id);
+
+	assert_string_equal(jstr(b, "path"), path);
+	plan_output_done(&out);
+}
+
+/* A store made before has its bricks at the root of their file systems: they stay where they are. */
+static void old_paths_stay(void **state)
+{
+	cleanup_json json_t *nodes = cluster(3, 1);
+	struct plan_output out = plan("replicate:3", nodes, NULL, NULL);
+	cleanup_json json_t *pools = carried_out(&out);
+	json_t *b = json_array_get(jget(json_array_get(pools, 0), "spec", "bricks"), 0);
+	cleanup_free char *path =
+		xasprintf("/var/lib/quartermaster/bricks/%s/brick", jstr(b, "id"));
+	const json_t *o;
+
+	plan_output_done(&out);
+	json_object_set_new(b, "path", json_string(path));
+	out = plan("replicate:3", nodes, pools, NULL);
+	assert_string_equal(jstr(pool_at(&out, 0), "action"), "keep");
+	o = json_array_get(jget(out.node_plans, jstr(b, "node"), "bricks"), 0);
+	assert_string_equal(jstr(o, "path"), path);
+	plan_output_done(&out);
+}
+
 static void clusters_do_not_mix(void **state)
 {
 	cleanup_json json_t *nodes = cluster(4, 1);
@@ -545,6 +579,8 @@ int main(void)
 		cmocka_unit_test(maintenance_stops_placement),
 		cmocka_unit_test(deleted_empty_node_is_detached),
 		cmocka_unit_test(wipe_only_before_it_is_prepared),
+		cmocka_unit_test(device_bricks_have_a_level_of_their_own),
+		cmocka_unit_test(old_paths_stay),
 		cmocka_unit_test(device_of_two_pools),
 		cmocka_unit_test(device_stays_where_it_is),
 	};

@@ -83,23 +83,40 @@ static json_t *made(json_t *nodes)
 	return pools;
 }
 
+/* The parent's brick at the root of its file system: as stores made before have it. */
+static void old_layout(json_t *pools)
+{
+	json_t *b;
+	size_t i;
+
+	json_array_foreach (jget(json_array_get(pools, 0), "spec", "bricks"), i, b)
+		json_object_set_new(b, "path",
+				    json_sprintf("/var/lib/quartermaster/bricks/%s/brick",
+						 jstr(b, "id")));
+	jset(json_array_get(pools, 1), json_array(), "spec", "bricks");
+}
+
 static void lies_beside(void **state)
 {
+	bool old = *state;
 	cleanup_json json_t *nodes = cluster(3, 1);
 	cleanup_json json_t *pools = made(nodes);
+	if (old)
+		old_layout(pools);
 	struct plan_output out = plan("replicate:3", nodes, pools, NULL);
 	const json_t *parent = jget(named(&out, "gold-1"), "spec", "bricks"),
 		     *child = jget(named(&out, "pvc-1"), "spec", "bricks");
 
 	assert_int_equal(json_array_size(out.pools), 2); /* no pool is made of it, and none twice */
-	assert_string_equal(jstr(named(&out, "pvc-1"), "action"), "keep");
+	assert_string_equal(jstr(named(&out, "pvc-1"), "action"), old ? "change" : "keep");
 	assert_int_equal(json_array_size(child), 3);
 	for (int i = 1; i <= 3; i++) {
 		char node[8];
 		snprintf(node, sizeof(node), "n%d", i);
 		const json_t *p = brick_on(parent, node), *c = brick_on(child, node);
 		cleanup_free char *root =
-			xasprintf("/var/lib/quartermaster/bricks/%s", jstr(p, "id"));
+			xasprintf("/var/lib/quartermaster/bricks/%s%s%s", jstr(p, "id"),
+				  old ? "" : "/.quartermaster-", old ? "" : jstr(p, "id"));
 		cleanup_free char *path =
 			xasprintf("%s/.quartermaster-%s/brick", root, jstr(c, "id"));
 
@@ -205,6 +222,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lies_beside),
+		cmocka_unit_test_prestate(lies_beside, (void *)1),
 		cmocka_unit_test(follows_its_pool),
 		cmocka_unit_test(one_at_a_time),
 		cmocka_unit_test(odd_ones_stay),
