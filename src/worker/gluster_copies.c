@@ -95,11 +95,12 @@ static int look_job(const struct copy_request *r, int *ret_rc, struct error *err
 
 /* ---- requests ----------------------------------------------------------------------------------- */
 
-int copies_ask(enum volume_kind kind, const char *name, int64_t size, enum volume_kind from_kind,
-	       const char *from, json_t **ret, struct error *err)
+int copies_ask(enum volume_kind kind, const char *name, const char *owner, int64_t size,
+	       enum volume_kind from_kind, const char *from, json_t **ret, struct error *err)
 {
 	struct copy_request r = { .kind = kind,
 				  .name = (char *)name,
+				  .owner = (char *)owner,
 				  .from_kind = from_kind,
 				  .from = (char *)from,
 				  .size = size };

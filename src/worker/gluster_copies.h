@@ -15,8 +15,8 @@ int copies_start(struct pool_fs *p, void (*changed)(bool busy), struct error *er
 
 /* worker.h's copy and snapshot (kind VOLUME_SNAPSHOT, size 0). 0: complete; 1: under way. *ret: of a
  * snapshot, what is said of it. */
-int copies_ask(enum volume_kind kind, const char *name, int64_t size, enum volume_kind from_kind,
-	       const char *from, json_t **ret, struct error *err);
+int copies_ask(enum volume_kind kind, const char *name, const char *owner, int64_t size,
+	       enum volume_kind from_kind, const char *from, json_t **ret, struct error *err);
 /* Stops all copies, for another worker to go on with; when no more requests come. */
 void copies_release(void);
 /* Stops the copying into this volume or snapshot and waits until it has; what failed is forgotten. */

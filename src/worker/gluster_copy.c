@@ -127,6 +127,8 @@ static int begin(struct pool_fs *p, const struct copy_request *r, struct error *
 	json_object_set_new(info, "created",
 			    json_string(time_text(clock_wall_ms(&clock_real), text)));
 	json_object_set_new(info, "ready", json_false());
+	if (r->owner)
+		json_object_set_new(info, "owner", json_string(r->owner));
 	if (r->kind == VOLUME_WHOLE)
 		set_place(info);
 	rc = claim(p, r, NULL, info, err);
@@ -174,6 +176,8 @@ int copy_prepare(struct pool_fs *p, const struct copy_request *r, struct error *
 		return error_set(err, -rc, "%s", why.message);
 	if (rc == -ENOENT)
 		return begin(p, r, err);
+	if (!info_is_of(info, r->owner))
+		return info_of_another(r->name, err);
 	if (!is_copy_of(info, r))
 		return error_set(err, EEXIST, "%s %s is there already, and no copy of %s %s",
 				 noun(r->kind), r->name, noun(r->from_kind), r->from);

@@ -9,6 +9,7 @@
 struct copy_request {
 	enum volume_kind kind, from_kind;
 	char *name, *from;
+	char *owner; /* of who asks (worker.h); for copy_prepare alone, may be NULL */
 	int64_t size; /* 0: the source's */
 };
 

@@ -73,14 +73,47 @@ static int make_data(struct pool_fs *p, enum volume_kind kind, const char *name,
 	return grow_file(p, parent, name, size, true, err);
 }
 
+struct owned {
+	struct pool_fs *p;
+	enum volume_kind kind;
+	const char *name, *owner;
+	bool made; /* it has an info already; if not any more, it was removed */
+};
+
+static int still_its(const json_t *there, void *userdata, struct error *err)
+{
+	const struct owned *o = userdata;
+	if (!there && o->made)
+		return error_set(err, ENOENT, "volume %s was removed", o->name);
+	return info_is_of(there, o->owner) ? 0 : info_of_another(o->name, err);
+}
+
+static json_t *info_of(const struct pool_fs *p, enum volume_kind kind, const char *name,
+		       const char *owner, int64_t size)
+{
+	json_t *info = info_new(p, kind, name, size);
+	if (owner)
+		json_object_set_new(info, "owner", json_string(owner));
+	return info;
+}
+
+static int put_owned(struct pool_fs *p, enum volume_kind kind, const char *name, const char *owner,
+		     bool made, const json_t *info, struct error *err)
+{
+	struct owned o = { p, kind, name, owner, made };
+	return info_replace(p, kind, name, info, owner ? still_its : NULL, &o, err);
+}
+
 /* The info has at least that size; *ret_size is what it has. A torn one is written anew. */
-static int grow_info(struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size,
-		     int64_t *ret_size, struct error *err)
+static int grow_info(struct pool_fs *p, enum volume_kind kind, const char *name, const char *owner,
+		     int64_t size, int64_t *ret_size, struct error *err)
 {
 	cleanup_json json_t *info = NULL;
 	int rc = info_get(p, kind, name, &info, err);
 	if (rc < 0)
 		return rc;
+	if (!info_is_of(info, owner))
+		return info_of_another(name, err);
 	if (jget(info, "size") && !info_ready(p, kind, name, info))
 		return error_set(err, EEXIST, "volume %s is in the making, as a copy of %s", name,
 				 jstr(info, "source") ? jstr(info, "source") : "another");
@@ -92,24 +125,44 @@ static int grow_info(struct pool_fs *p, enum volume_kind kind, const char *name,
 		json_object_set_new(info, "size", json_integer(size));
 	} else {
 		json_decref(info);
-		info = info_new(p, kind, name, size);
+		info = info_of(p, kind, name, owner, size);
 	}
-	return info_put(p, kind, name, info, err);
+	return put_owned(p, kind, name, owner, true, info, err);
 }
 
 /* Its info is there already. What is made now is put on disk by writing that once more. */
-static int create_again(struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size,
-			bool there, struct error *err)
+static int create_again(struct pool_fs *p, enum volume_kind kind, const char *name,
+			const char *owner, int64_t size, bool there, struct error *err)
 {
 	cleanup_json json_t *info = NULL;
 	bool made = false;
-	int rc = grow_info(p, kind, name, size, &size, err);
+	int rc = grow_info(p, kind, name, owner, size, &size, err);
 	if (rc == 0 && !there)
 		rc = make_data(p, kind, name, size, &made, err);
 	if (rc < 0 || !made)
 		return rc;
 	rc = info_get(p, kind, name, &info, err);
-	return rc < 0 ? rc : info_put(p, kind, name, info, err);
+	return rc < 0 ? rc : put_owned(p, kind, name, owner, true, info, err);
+}
+
+/*
+ * Of a name that comes again: its info is never there without saying whose it is, and what a worker whose time is over
+ * was about to write of the one before is kept from it.
+ */
+static int create_owned(struct pool_fs *p, enum volume_kind kind, const char *name,
+			const char *owner, int64_t size, struct error *err)
+{
+	cleanup_json json_t *there = NULL, *info = info_of(p, kind, name, owner, size);
+	struct error why = ERROR_INIT;
+	int rc = info_get(p, kind, name, &there, &why);
+	if (rc == -ENOENT) {
+		rc = put_owned(p, kind, name, owner, false, info, err);
+		if (rc == 0)
+			rc = info_fence(p, kind, name, err);
+	} else if (rc < 0) {
+		error_set(err, -rc, "%s", why.message);
+	}
+	return rc < 0 ? rc : create_again(p, kind, name, owner, size, false, err);
 }
 
 /*
@@ -132,7 +185,7 @@ static int create_once(struct pool_fs *p, enum volume_kind kind, const char *nam
 		return rc;
 	rc = file_create(p->fs, dir, file, O_SYNC, fresh, &fd, &why);
 	if (rc == -EEXIST)
-		return create_again(p, kind, name, size, there, err);
+		return create_again(p, kind, name, NULL, size, there, err);
 	if (rc < 0)
 		return error_set(err, -rc, "%s", why.message);
 	if (!there)
@@ -143,10 +196,12 @@ static int create_once(struct pool_fs *p, enum volume_kind kind, const char *nam
 	return rc;
 }
 
-int pool_fs_create(struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size,
-		   struct error *err)
+int pool_fs_create(struct pool_fs *p, enum volume_kind kind, const char *name, const char *owner,
+		   int64_t size, struct error *err)
 {
 	cleanup_name_lock pthread_mutex_t *lock = pool_name_lock(p, kind, name);
+	if (owner)
+		return create_owned(p, kind, name, owner, size, err);
 	int rc = create_once(p, kind, name, size, false, err);
 	if (rc == -ESTALE || rc == -ENOENT) {
 		pool_forget(p);
@@ -188,13 +243,13 @@ int pool_fs_complete(struct pool_fs *p, const char *name, int64_t size, struct e
 	return rc;
 }
 
-int pool_fs_resize(struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size,
-		   struct error *err)
+int pool_fs_resize(struct pool_fs *p, enum volume_kind kind, const char *name, const char *owner,
+		   int64_t size, struct error *err)
 {
 	cleanup_name_lock pthread_mutex_t *lock = pool_name_lock(p, kind, name);
 	cleanup_object glfs_object_t *parent = NULL;
-	int rc = grow_info(p, kind, name, size, &size, err);
-	if (rc == -ENOENT && kind == VOLUME_DIRECTORY) /* it may have been made by half */
+	int rc = grow_info(p, kind, name, owner, size, &size, err);
+	if (rc == -ENOENT && kind == VOLUME_DIRECTORY && !owner) /* it may have been made by half */
 		rc = complete_once(p, name, size, err);
 	if (rc < 0 || volume_is_tree(kind))
 		return rc;
@@ -240,13 +295,51 @@ static int remove_once(struct pool_fs *p, enum volume_kind kind, const char *nam
 	return rc < 0 ? rc : info_remove(p, kind, name, err);
 }
 
-int pool_fs_remove(struct pool_fs *p, enum volume_kind kind, const char *name, struct error *err)
+/* 1: what is there is that owner's; 0: another's, or nothing, for the info comes first and goes last. */
+static int is_its(void *userdata, struct error *err)
+{
+	const struct owned *o = userdata;
+	cleanup_json json_t *info = NULL;
+	struct error why = ERROR_INIT;
+	int rc = info_get(o->p, o->kind, o->name, &info, &why);
+	if (rc < 0)
+		return rc == -ENOENT ? 0 : error_set(err, -rc, "%s", why.message);
+	return info_is_of(info, o->owner);
+}
+
+/* One entry of it, where it is that owner's. */
+static int throw_owned(struct owned *o, enum pool_part part, const char *entry, struct error *err)
+{
+	cleanup_object glfs_object_t *dir = NULL;
+	struct error why = ERROR_INIT;
+	int rc = pool_leaf(o->p, part, o->kind, o->name, false, &dir, &why);
+	if (rc == 0)
+		rc = pool_throw_checked(o->p, dir, entry, o->name, is_its, o, &why);
+	return rc < 0 && rc != -ENOENT ? error_set(err, -rc, "%s", why.message) : 0;
+}
+
+/* Each step looks whose it is, and the last takes the info, by which that is known. */
+static int remove_owned(struct pool_fs *p, enum volume_kind kind, const char *name,
+			const char *owner, struct error *err)
+{
+	struct owned o = { p, kind, name, owner, true };
+	cleanup_free char *file = xasprintf("%s.json", name);
+	cleanup_json json_t *info = NULL;
+	int rc = throw_owned(&o, PART_DATA, name, err);
+	if (rc == 0 && info_get(p, kind, name, &info, NULL) == 0 && info_is_of(info, owner))
+		rc = copy_forget(p, kind, name, info, err);
+	return rc < 0 ? rc : throw_owned(&o, PART_INFO, file, err);
+}
+
+int pool_fs_remove(struct pool_fs *p, enum volume_kind kind, const char *name, const char *owner,
+		   struct error *err)
 {
 	cleanup_name_lock pthread_mutex_t *lock = pool_name_lock(p, kind, name);
-	int rc = remove_once(p, kind, name, err);
+	int rc = owner ? remove_owned(p, kind, name, owner, err) : remove_once(p, kind, name, err);
 	if (rc == -ESTALE) {
 		pool_forget(p);
-		rc = remove_once(p, kind, name, err);
+		rc = owner ? remove_owned(p, kind, name, owner, err) :
+			     remove_once(p, kind, name, err);
 	}
 	return rc;
 }
@@ -291,11 +384,16 @@ static int name_of_archive(struct pool_fs *p, enum volume_kind kind, const char 
 	return data;
 }
 
-int pool_fs_archive(struct pool_fs *p, enum volume_kind kind, const char *name, struct error *err)
+int pool_fs_archive(struct pool_fs *p, enum volume_kind kind, const char *name, const char *owner,
+		    struct error *err)
 {
 	cleanup_name_lock pthread_mutex_t *lock = pool_name_lock(p, kind, name);
 	cleanup_free char *to = NULL, *info = xasprintf("%s.json", name);
-	int rc = name_of_archive(p, kind, name, &to, err);
+	struct owned o = { p, kind, name, owner, true };
+	int rc = owner ? is_its(&o, err) : 1;
+	if (rc <= 0)
+		return rc;
+	rc = name_of_archive(p, kind, name, &to, err);
 	if (rc < 0)
 		return rc;
 	cleanup_free char *info_to = xasprintf("%s.json", to);
@@ -310,7 +408,7 @@ int pool_fs_archive(struct pool_fs *p, enum volume_kind kind, const char *name, 
 /* What is said of a volume or a snapshot: its info file, without what is only for us. */
 static json_t *described(enum volume_kind kind, const char *name, const json_t *info, bool ready)
 {
-	static const char *const more[] = { "source", "sourceKind", "created" };
+	static const char *const more[] = { "source", "sourceKind", "created", "owner" };
 	char letter[2] = { (char)kind, 0 };
 	/* a snapshot has its source's kind; its own is known */
 	const char *of = kind == VOLUME_SNAPSHOT ? jstr(info, "sourceKind") : letter;

@@ -22,22 +22,24 @@ void pool_fs_close(struct pool_fs *p);
 
 /*
  * The info file comes first and goes last, so that whatever a crash leaves behind can be listed,
- * and completed or removed by doing the same again. Contracts: worker.h.
+ * and completed or removed by doing the same again. Contracts: worker.h; owner: NULL, or whose the volume is.
  */
-int pool_fs_create(struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size,
-		   struct error *err);
+int pool_fs_create(struct pool_fs *p, enum volume_kind kind, const char *name, const char *owner,
+		   int64_t size, struct error *err);
 /*
  * The two halves of creating a directory (VOLUME_DIRECTORY). In between it is a directory without an info
  * file, which the caller knows of.
  */
 int pool_fs_make(struct pool_fs *p, const char *name, struct error *err);
 int pool_fs_complete(struct pool_fs *p, const char *name, int64_t size, struct error *err);
-int pool_fs_resize(struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size,
+int pool_fs_resize(struct pool_fs *p, enum volume_kind kind, const char *name, const char *owner,
+		   int64_t size, struct error *err);
+int pool_fs_remove(struct pool_fs *p, enum volume_kind kind, const char *name, const char *owner,
 		   struct error *err);
-int pool_fs_remove(struct pool_fs *p, enum volume_kind kind, const char *name, struct error *err);
 /* Only the data, into the trash; the info stays. */
 int pool_fs_discard(struct pool_fs *p, enum volume_kind kind, const char *name, struct error *err);
-int pool_fs_archive(struct pool_fs *p, enum volume_kind kind, const char *name, struct error *err);
+int pool_fs_archive(struct pool_fs *p, enum volume_kind kind, const char *name, const char *owner,
+		    struct error *err);
 int pool_fs_find(struct pool_fs *p, enum volume_kind kind, const char *name, json_t **ret,
 		 struct error *err);
 int pool_fs_stat(struct pool_fs *p, json_t **ret, struct error *err);

@@ -105,23 +105,24 @@ static int volume_of(const json_t *o, enum volume_kind *kind, const char **name,
 }
 
 /* A copy is stopped first; one that was begun again in between sees that its info file is gone. */
-static int remove_volume(enum volume_kind kind, const char *name, struct error *err)
+static int remove_volume(enum volume_kind kind, const char *name, const char *owner,
+			 struct error *err)
 {
 	copies_stop(kind, name);
-	int rc = pool_fs_remove(state.fs, kind, name, err);
+	int rc = pool_fs_remove(state.fs, kind, name, owner, err);
 	copies_stop(kind, name);
 	wake_purge();
 	return rc;
 }
 
 /* A snapshot, or a volume with the content of another. */
-static int run_copy(enum volume_kind kind, const char *name, int64_t size, const json_t *from,
-		    json_t **result, struct error *err)
+static int run_copy(enum volume_kind kind, const char *name, const char *owner, int64_t size,
+		    const json_t *from, json_t **result, struct error *err)
 {
 	enum volume_kind from_kind;
 	const char *from_name;
 	int rc = volume_of(from, &from_kind, &from_name, err);
-	return rc < 0 ? rc : copies_ask(kind, name, size, from_kind, from_name, result, err);
+	return rc < 0 ? rc : copies_ask(kind, name, owner, size, from_kind, from_name, result, err);
 }
 
 /* Copies begin or end; what they threw away is purged. The manager does not end a worker in the middle of one lightly. */
@@ -136,30 +137,30 @@ static void copies_changed(bool busy)
 static int run_on(const char *op, const json_t *request, json_t **result, struct error *err)
 {
 	enum volume_kind kind;
-	const char *name;
+	const char *name, *owner = jstr(request, "owner");
 	int64_t size = jint(request, "size");
 	int rc = volume_of(request, &kind, &name, err);
 	if (rc < 0)
 		return rc;
 	if (streq(op, "remove"))
-		return remove_volume(kind, name, err);
+		return remove_volume(kind, name, owner, err);
 	if (streq(op, "find"))
 		return pool_fs_find(state.fs, kind, name, result, err);
 	if (streq(op, "copy"))
-		return run_copy(kind, name, size, jget(request, "from"), result, err);
+		return run_copy(kind, name, owner, size, jget(request, "from"), result, err);
 	if (kind == VOLUME_SNAPSHOT)
 		return error_set(err, EOPNOTSUPP, "a snapshot cannot be changed");
 	if (streq(op, "create"))
-		return pool_fs_create(state.fs, kind, name, size, err);
+		return pool_fs_create(state.fs, kind, name, owner, size, err);
 	if (streq(op, "make") && kind == VOLUME_DIRECTORY)
 		return pool_fs_make(state.fs, name, err);
 	if (streq(op, "complete") && kind == VOLUME_DIRECTORY)
 		return pool_fs_complete(state.fs, name, size, err);
 	if (streq(op, "resize"))
-		return pool_fs_resize(state.fs, kind, name, size, err);
+		return pool_fs_resize(state.fs, kind, name, owner, size, err);
 	if (streq(op, "archive")) {
 		copies_stop(kind, name);
-		return pool_fs_archive(state.fs, kind, name, err);
+		return pool_fs_archive(state.fs, kind, name, owner, err);
 	}
 	return error_set(err, EOPNOTSUPP, "unknown operation \"%.40s\"", op);
 }

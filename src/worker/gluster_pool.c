@@ -2,7 +2,6 @@
 #include "worker/gluster_pool.h"
 
 #include "base/mem.h"
-#include "base/rand.h"
 #include "worker/gluster_fs.h"
 #include "worker/path.h"
 #include "worker/worker.h"
@@ -136,45 +135,12 @@ int pool_leaf(struct pool_fs *p, enum pool_part part, enum volume_kind kind, con
 void pool_forget(struct pool_fs *p)
 {
 	pthread_mutex_lock(&p->lock);
-	p->trash = p->info_top = (struct kept){ 0 };
+	p->info_top = (struct kept){ 0 };
+	if (p->own != p->root)
+		p->trash = (struct kept){ 0 };
 	memset(p->data, 0, sizeof(p->data));
 	memset(p->info, 0, sizeof(p->info));
 	pthread_mutex_unlock(&p->lock);
-}
-
-/* Is it the entry that is missing, or the trash? */
-static int throw_once(struct pool_fs *p, glfs_object_t *dir, const char *name, const char *to,
-		      struct error *err)
-{
-	struct stat st;
-	glfs_object_t *trash;
-	int rc = pool_keep_dir(p, p->own, TRASH, true, &p->trash, &trash, err);
-	if (rc < 0)
-		return rc;
-	if (glfs_h_rename(p->fs, dir, name, trash, to) == 0)
-		return 1;
-	int code = errno;
-	if (code == ENOENT || code == ESTALE) {
-		cleanup_object glfs_object_t *o = glfs_h_lookupat(p->fs, dir, name, &st, 0);
-		if (!o && errno == ENOENT)
-			return 0;
-		code = o ? ESTALE : errno;
-	}
-	return error_errno(err, code, "cannot move %s into the trash", name);
-}
-
-int pool_throw(struct pool_fs *p, glfs_object_t *dir, const char *name, const char *label,
-	       struct error *err)
-{
-	char unique[UUID_TEXT_MAX];
-	cleanup_free char *to = xasprintf("%s%s%s", label ? label : "", label ? "." : "",
-					  uuid_text(unique));
-	int rc = throw_once(p, dir, name, to, err);
-	if (rc == -ESTALE) {
-		pool_forget(p);
-		rc = throw_once(p, dir, name, to, err);
-	}
-	return rc;
 }
 
 pthread_mutex_t *pool_name_lock(struct pool_fs *p, enum volume_kind kind, const char *name)
@@ -198,6 +164,18 @@ json_t *info_new(const struct pool_fs *p, enum volume_kind kind, const char *nam
 	if (p->epoch)
 		json_object_set_new(info, "epoch", json_integer(p->epoch));
 	return info;
+}
+
+bool info_is_of(const json_t *info, const char *owner)
+{
+	const char *is = jstr(info, "owner");
+	return !owner || !is || streq(is, owner);
+}
+
+int info_of_another(const char *name, struct error *err)
+{
+	return error_set(err, ESTALE,
+			 "volume %s is another one of that name by now; nothing was touched", name);
 }
 
 void object_text(glfs_object_t *o, char text[static OBJECT_TEXT_MAX])
@@ -361,6 +339,7 @@ int info_remove(struct pool_fs *p, enum volume_kind kind, const char *name, stru
 static void pool_free(struct pool_fs *p)
 {
 	pthread_mutex_destroy(&p->lock);
+	pthread_mutex_destroy(&p->entering);
 	pthread_mutex_destroy(&p->sync.lock);
 	pthread_cond_destroy(&p->sync.ended);
 	for (size_t i = 0; i < NAME_LOCKS; i++)
@@ -398,6 +377,7 @@ int pool_fs_open(const char *volume, const char *const *hosts, const char *log_p
 	for (size_t i = 0; hosts[i]; i++)
 		strv_add(&p->hosts, hosts[i]);
 	pthread_mutex_init(&p->lock, NULL);
+	pthread_mutex_init(&p->entering, NULL);
 	pthread_mutex_init(&p->sync.lock, NULL);
 	pthread_cond_init(&p->sync.ended, NULL);
 	for (size_t i = 0; i < NAME_LOCKS; i++)

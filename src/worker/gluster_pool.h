@@ -59,6 +59,7 @@ struct pool_fs {
 	struct tree data[TREES], info[TREES];
 	struct pool_sync sync;
 	pthread_mutex_t lock; /* of the handles above, all of which stay open */
+	pthread_mutex_t entering; /* of who makes this worker's directory in the trash */
 	/* of the volumes, by their names' hash: what reads an info file and writes it again is alone */
 	pthread_mutex_t names[NAME_LOCKS];
 };
@@ -88,6 +89,18 @@ void pool_forget(struct pool_fs *p);
  */
 int pool_throw(struct pool_fs *p, glfs_object_t *dir, const char *name, const char *label,
 	       struct error *err);
+/*
+ * The same where `check` says 1; 0: it is not to be. It is asked when all earlier workers have been kept from throwing
+ * anything, and asked again where a later one has done that to us: between its answer and the throwing nobody can have removed what
+ * has that name, and made another.
+ */
+typedef int (*throw_check)(void *userdata, struct error *err);
+int pool_throw_checked(struct pool_fs *p, glfs_object_t *dir, const char *name, const char *label,
+		       throw_check check, void *userdata, struct error *err);
+/* This worker's directory in the trash, with what earlier ones left. -ENOENT: the pool has no trash. */
+int pool_trash(struct pool_fs *p, glfs_object_t **ret, struct error *err);
+/* It is gone: a later worker has taken it over, with all that was in it. */
+void pool_trash_lose(struct pool_fs *p, const glfs_object_t *trash);
 /* Deletes an entry of dir with all that is in it. 1: done; 0: it was missing. What lies very deep is left in dir, under other names. */
 int pool_purge_entry(struct pool_fs *p, glfs_object_t *dir, const struct dir_entry *e,
 		     struct error *err);
@@ -122,6 +135,9 @@ int info_fence(struct pool_fs *p, enum volume_kind kind, const char *name, struc
 int info_remove(struct pool_fs *p, enum volume_kind kind, const char *name, struct error *err);
 /* A new one; caller owns it. */
 json_t *info_new(const struct pool_fs *p, enum volume_kind kind, const char *name, int64_t size);
+/* Whether the volume is that owner's (worker.h); one without an owner is anybody's. */
+bool info_is_of(const json_t *info, const char *owner);
+int info_of_another(const char *name, struct error *err); /* -ESTALE */
 /*
  * Whether it says that the volume is complete, and means what stands there: a copy's says which
  * object that is, since a worker whose time is over may write it when another has begun anew.

@@ -93,8 +93,13 @@ int pool_purge_entry(struct pool_fs *p, glfs_object_t *dir, const struct dir_ent
 int pool_fs_purge(struct pool_fs *p, struct error *err)
 {
 	glfs_object_t *trash;
-	int rc = pool_keep_dir(p, p->own, TRASH, false, &p->trash, &trash, err);
+	int rc = pool_trash(p, &trash, err);
 	if (rc < 0)
 		return rc == -ENOENT ? 0 : rc;
-	return purge_dir(p, trash, trash, 0, err);
+	rc = purge_dir(p, trash, trash, 0, err);
+	if ((rc == -ENOENT || rc == -ESTALE) && p->own == p->root) {
+		pool_trash_lose(p, trash);
+		return 0;
+	}
+	return rc;
 }

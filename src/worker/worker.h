@@ -36,22 +36,28 @@ struct workers_options {
 	void *epoch_userdata;
 };
 
-/* A volume in its pool; name is [a-z0-9-] only. */
+/*
+ * A volume in its pool; name is [a-z0-9-] only. Where names come again (an orchestrator's), owner says whose volume of that
+ * name is meant: the uid of its record. It stands in the info file from the making on, and what another owner's order would make,
+ * grow, archive or remove is left alone, also when that order was given long ago. NULL: the name comes but once. What versions before made has no
+ * owner, and is anybody's.
+ */
 struct worker_volume {
 	enum volume_kind kind;
 	const char *name;
+	const char *owner;
 };
 
 /*
  * Replaceable in the simulation. All are idempotent. What is said of a volume is an object
- * {"name", "kind": "d"|"f"|"b"|"w", "size", "ready", and of a copy "source", "sourceKind"}; of a snapshot
+ * {"name", "kind": "d"|"f"|"b"|"w", "size", "ready", of a copy "source", "sourceKind", and where it has one "owner"}; of a snapshot
  * {"name", "source", "kind": its source's, "size", "created": RFC 3339, "ready"}.
  */
 struct worker_ops {
 	/*
 	 * A directory below subvol/, or a sparse file of that size below virtblock/ or rawblock/ (mode 0600), and its
 	 * info file. Of a whole volume, which is a Gluster volume of its own, that alone. Exists already: fine, and grown to the size where that is larger. -EEXIST: it is a copy
-	 * that is still in the making.
+	 * that is still in the making. -ESTALE: it is another owner's.
 	 */
 	int (*create)(struct workers *w, const struct worker_pool *pool,
 		      const struct worker_volume *v, int64_t size, struct error *err);
@@ -64,10 +70,10 @@ struct worker_ops {
 	/* The second half: the info file, where it is missing. -ENOENT: there is no such directory, and nothing is made. */
 	int (*complete)(struct workers *w, const struct worker_pool *pool,
 			const struct worker_volume *v, int64_t size, struct error *err);
-	/* Grows it; smaller than it is: nothing changes. -ENOENT: missing; -EEXIST: still in the making. */
+	/* Grows it; smaller than it is: nothing changes. -ENOENT: missing; -EEXIST: still in the making; -ESTALE: another owner's. */
 	int (*resize)(struct workers *w, const struct worker_pool *pool,
 		      const struct worker_volume *v, int64_t size, struct error *err);
-	/* Renamed into the trash directory at once, purged in the background; missing: fine. Stops its copying. */
+	/* Renamed into the trash directory at once, purged in the background; missing, or another owner's by now: fine. Stops its copying. */
 	int (*remove)(struct workers *w, const struct worker_pool *pool,
 		      const struct worker_volume *v, struct error *err);
 	/* Renamed to archived-name beside it, or archived-name-2, … where that is taken; kept for ever; missing: fine. */

@@ -453,7 +453,7 @@ static int check_volume(const struct worker_volume *v, struct error *err)
 static json_t *volume_json(const struct worker_volume *v)
 {
 	char kind[2] = { (char)v->kind, 0 };
-	return json_pack("{s:s, s:s}", "name", v->name, "kind", kind);
+	return json_pack("{s:s, s:s, s:s*}", "name", v->name, "kind", kind, "owner", v->owner);
 }
 
 /* A request about one volume, and where there is one about its source. */

@@ -101,7 +101,9 @@ out=$(printf '%s\n' "remove a $PV" "remove a $PV" "create a pvc-keep 5" "archive
 is "$(grep -c 'rc 0' <<<"$out")" 5 "remove and archive, each twice"
 [ ! -e "$(brick 1 a)/subvol/46/fc/$PV" ] && [ ! -e "$(brick 1 a)/info/subvol/46/fc/$PV.json" ]
 ok "directory and info file are gone at once"
-trash_empty() { [ -z "$(ls "$(brick 1 a)/.quartermaster-trash" 2>/dev/null)" ] || { echo "sleep 1000" | cat - <(echo "stat a") <(echo "sleep 2000") | driver >/dev/null; false; }; }
+# but for a worker's own directory
+trash_of() { find "$(brick 1 "$1")/.quartermaster-trash" -mindepth 1 ! -name 'worker-*'; }
+trash_empty() { [ -z "$(trash_of a 2>/dev/null)" ] || { echo "sleep 1000" | cat - <(echo "stat a") <(echo "sleep 2000") | driver >/dev/null; false; }; }
 until_true 60 trash_empty
 ok "the trash is emptied, a deep tree and a symbolic link in it too, resumed by the next worker"
 [ -e /etc/passwd ] && [ -d "$(find "$(brick 1 a)/subvol" -name archived-pvc-keep)" ]
@@ -124,13 +126,23 @@ ok "nor is one where a file of ours is" || echo "# $out"
 in_box 1 rm "$mnt/.quartermaster-sync"
 
 # ---- ephemeral volumes, which machines make -----------------------------------------------------
-in_box 1 bash -c "mkdir -p $mnt/ephemeral/n1 $mnt/ephemeral/n2 && truncate -s 7 $mnt/ephemeral/n1/csi-used && truncate -s 7 $mnt/ephemeral/n2/csi-lost &&
-	touch -d '8 days ago' $mnt/ephemeral/n2/csi-lost && ln -s /etc $mnt/ephemeral/n3"
+# Each is used by a machine whose clock is what it may be; how long one has not been used is what a worker saw, not what that clock says.
+eph=$mnt/ephemeral
+in_box 1 bash -c "mkdir -p $eph/n1 $eph/n2 && truncate -s 7 $eph/n1/csi-used $eph/n1/csi-behind $eph/n1/csi-ahead $eph/n1/csi-back $eph/n2/csi-lost &&
+	touch -d '8 days ago' $eph/n1/csi-behind $eph/n2/csi-lost && touch -d '8 days' $eph/n1/csi-ahead && ln -s /etc $eph/n3"
 out=$(printf '%s\n' "list a" "list a" | driver)
-is "$(grep -c '"name":"csi-used","kind":"e","size":7,"ready":true,"node":"n1"' <<<"$out")" 2 "one that is used counts as content" || echo "# $out"
+is "$(grep -o '"name":"csi-[a-z]*","kind":"e","size":7,"ready":true,"node":"n[12]"' <<<"$out" | sort | uniq -c | grep -c '^ *2 ')" 5 "all that are there count as content, whatever the clock of who uses them says" || echo "# $out"
+# as if it had been seen for more than a week
+seen_before() { # FILE
+	in_box 1 setfattr -n user.quartermaster.seen -v "$(in_box 1 getfattr --only-values -n user.quartermaster.seen "$1" | awk '{ $5 = 604801; print }')" "$1"
+}
+seen_before "$eph/n2/csi-lost"
+seen_before "$eph/n1/csi-back"
+in_box 1 touch -d '9 days ago' "$eph/n1/csi-back"
+out=$(printf '%s\n' "list a" "list a" | driver)
 grep -q csi-lost <<<"$out"
-is $? 1 "one that no machine has used for a week does not"
-is "$(find "$(brick 1 a)/ephemeral" "$(brick 2 a)/ephemeral" -name 'csi-*' | wc -l)" 2 "and is removed"
+is $? 1 "one whose time has not changed for a week does not" || echo "# $out"
+is "$(cd "$(brick 1 a)/ephemeral" && find . -name 'csi-*' | sort | xargs)" "./n1/csi-ahead ./n1/csi-back ./n1/csi-behind ./n1/csi-used" "and is removed; one that is used again is not"
 in_box 1 rm -r "$mnt/ephemeral"
 
 # ---- kill -9 in the middle, then again --------------------------------------------------------

@@ -141,7 +141,7 @@ killed f:pvc-kill-file s:snap-big "$want" sum virtblock "kill glfs_h_creat_open 
 # what it finds complete it does not make again: of each call there are fewer in the next run
 tree_traps=("kill glfs_h_mkdir [!.]* 2" "cut glfs_h_creat_open f* 5" "kill glfs_h_setattrs - 3" "cut glfs_fsync - 3")
 killed pvc-kill-tree s:snap-1 "$tree" print_tree subvol "${tree_traps[@]}"
-links_gone() { [ -z "$(ls -A "$(brick 1 b)/.quartermaster-copy"; ls -A "$(brick 1 b)/.quartermaster-trash")" ] || { driver <<<$'stat b\nsleep 500' >/dev/null; false; }; }
+links_gone() { [ -z "$(ls -A "$(brick 1 b)/.quartermaster-copy"; trash_of b)" ] || { driver <<<$'stat b\nsleep 500' >/dev/null; false; }; }
 
 # ---- a worker of an earlier leader ------------------------------------------------------------
 # One that is stopped in the middle is passed by; when it goes on, it neither completes nor damages the copy.

@@ -32,12 +32,19 @@ static int64_t now(void)
 	return clock_mono_ms(&clock_real);
 }
 
-/* "name", or "f:name" where it is not a directory. */
-static struct worker_volume volume_of(const char *text)
+/* "name", or "f:name" where it is not a directory; "name@owner" where the name comes again. Changes the text. */
+static struct worker_volume volume_of(char *text)
 {
-	if (text[0] && text[1] == ':')
-		return (struct worker_volume){ (enum volume_kind)text[0], text + 2 };
-	return (struct worker_volume){ VOLUME_DIRECTORY, text };
+	char *at = strchr(text, '@');
+	struct worker_volume v = { VOLUME_DIRECTORY, text, at ? at + 1 : NULL };
+
+	if (at)
+		*at = 0;
+	if (text[0] && text[1] == ':') {
+		v.kind = (enum volume_kind)text[0];
+		v.name = text + 2;
+	}
+	return v;
 }
 
 static int run(const char *op, const char *pool, const char *name, int64_t size, const char *from,
@@ -45,7 +52,8 @@ static int run(const char *op, const char *pool, const char *name, int64_t size,
 {
 	const struct worker_ops *ops = workers->ops;
 	struct worker_pool p = { .name = pool, .hosts = hosts };
-	struct worker_volume v = volume_of(name), source = volume_of(from);
+	cleanup_free char *name_text = xstrdup(name), *from_text = xstrdup(from);
+	struct worker_volume v = volume_of(name_text), source = volume_of(from_text);
 	if (streq(op, "create"))
 		return ops->create(workers, &p, &v, size, err);
 	if (streq(op, "make"))

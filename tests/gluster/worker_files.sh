@@ -37,6 +37,45 @@ is "$(grep -c ': rc 0' <<<"$out") $(kept archived-pvc-name-4)" "2 life-4 life-4 
 is "$(cd "$(brick 1 b)" && find . -name '*pvc-name*' | wc -l)" 16 "and nothing else is left of them"
 in_box 1 umount "$files"
 
+# ---- a name that comes again while its remover is stopped ----------------------------------------
+# One of an earlier leader is about to remove, grow or archive a volume, is frozen, and goes on when a later one's has removed it and made its
+# successor: that stays what it is.
+in_box 1 mount -t glusterfs -o attribute-timeout=0,entry-timeout=0 "$(addr 1):/b" "$files"
+succeeded() { # WHERE KIND NAME TRAP ORDER
+	local stopped
+	driver <<<"create b $2$3@first 4096" >/dev/null
+	stop_at 1 "$4" <<<"$5"
+	ok "$3: a worker is stopped $1"
+	out=$(QM_EPOCH=2 driver <<<"remove b $2$3@first
+create b $2$3@second 8192")
+	is "$(grep -c ': rc 0' <<<"$out")" 2 "$3: another removes it, and makes another of that name" || echo "# $out"
+	sleep 1.5 # the mount takes a name for what it was for as long as a second
+	[ -n "$2" ] && at=$(spot virtblock "$3") || at=$(spot subvol "$3")/text
+	in_box 1 bash -c "echo successor | dd of=$files/$at conv=notrunc status=none"
+	goes_on 1; wait $stopped
+	sleep 1.5
+	is "$(in_box 1 head -n 1 "$files/$at" | tr -d '\0') $(jq -c '[.size, .owner]' "$(brick 2 b)/$(spot info "$3.json")")" 'successor [8192,"second"]' "$3: when it goes on its successor stays" || sed 's/^/# /' "$LAB/epoch-1.out"
+	out=$(QM_EPOCH=3 driver <<<"remove b $2$3@first
+resize b $2$3@first 16384
+create b $2$3@first 16384
+resize b $2$3@second 9000
+remove b $2$3@second
+find b $2$3")
+	is "$(sed -n 's/.*: rc \(-*[0-9]*\),.*/\1/p' <<<"$out" | xargs)" "0 -116 -116 0 0 -2" "$3: an order for the first does nothing to the second" || echo "# $out"
+}
+succeeded "before it moves the directory away" "" csi-data "stop glfs_h_rename csi-data 1" "remove b csi-data@first"
+succeeded "before it moves the file away" f: csi-file "stop glfs_h_rename csi-file 1" "remove b f:csi-file@first"
+succeeded "before it moves the info away" "" csi-info "stop glfs_h_rename csi-info.json 1" "remove b csi-info@first"
+succeeded "before it writes a larger info" "" csi-grow "stop glfs_h_rename csi-grow.json.1.tmp 1" "resize b csi-grow@first 5000"
+out=$(driver <<<"create b csi-old 4096
+remove b csi-old@any
+find b csi-old")
+is "$(sed -n 's/.*: rc \(-*[0-9]*\),.*/\1/p' <<<"$out" | xargs)" "0 0 -2" "what versions before made has no owner, and is removed" || echo "# $out"
+trash_settled() { [ -z "$(trash_of b)" ] && [ "$(find "$(brick 1 b)/.quartermaster-trash" -mindepth 1 | wc -l)" -le 1 ] || { driver <<<$'stat b\nsleep 500' >/dev/null; false; }; }
+until_true 30 trash_settled
+ok "of all these workers one place in the trash is left, and it is empty" || find "$(brick 1 b)/.quartermaster-trash" | sed 's/^/# /'
+in_box 1 umount "$files"
+
 # ---- a file that two workers grow --------------------------------------------------------------
 for v in c d; do
 	layout=$([ $v = c ] && echo "replica 3 arbiter 1" || echo "disperse 3 redundancy 1")
