@@ -49,9 +49,9 @@ static const char usage[] =
 	"                      PROTOCOL=host: it has none, its programs are the machine's own, "
 	"which takes\n"
 	"                      a pod with hostPID\n"
-	"  --pod-events        tell pods by an Event when the client of their volume dies, and "
-	"the\n"
-	"                      operator how many volumes a former image of a client has here\n"
+	"  --pod-events        tell pods by an Event when the client of their volume dies, or its "
+	"file\n"
+	"                      system could not be grown, and the operator how many volumes a former image of a client has here\n"
 	"  --state-dir DIR     default $QM_STATE_DIR, else /var/lib/quartermaster\n"
 	"  --run-dir DIR       default $QM_RUN_DIR, else /run/quartermaster\n"
 	"\n"
@@ -188,9 +188,15 @@ static bool tell_cluster(const json_t *what, bool quiet)
 	if (r == 0 && result.status == 0)
 		return true;
 	if (!quiet)
-		log_warn("the cluster could not be told of clients: %s",
+		log_warn("the cluster could not be told: %s",
 			 r < 0 ? strerror(-r) : result.err);
 	return false;
+}
+
+static void tell_pods(const json_t *what, void *userdata)
+{
+	(void)userdata;
+	tell_cluster(what, false);
 }
 
 static void look_for_lost(void *userdata)
@@ -264,6 +270,7 @@ static int run(struct settings *s, struct error *err)
 		o->endpoint = endpoint;
 	o->state_dir = state;
 	o->run_dir = run_path_;
+	o->tell = s->pod_events ? tell_pods : NULL;
 	r = program_lock("node", err);
 	if (r < 0)
 		return r;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tells pods that the client of their volume died, and the operator how many volumes a machine has
+ * Tells pods that the client of their volume died, or that its file system could not be grown, and the operator how many volumes a machine has
  * by clients that are to end. The node service runs it when there is something to tell, with that on
  * standard input: so what speaks to the API is not in its memory all the time.
  *
- *   {"lost": [{"name", "namespace", "uid", "volume"}…]} or {"node": NAME, "clients": {ID: COUNT…}}
+ *   {"lost": [{"name", "namespace", "uid", "volume"}…]}, {"ungrown": [{"name", "namespace", "uid", "message"}…]}
+ *   or {"node": NAME, "clients": {ID: COUNT…}}
  */
 #include "base/file.h"
 #include "base/log.h"
@@ -28,11 +29,15 @@ static json_t *read_input(struct error *err)
 	return json_parse(text, len, &what, err) < 0 ? NULL : what;
 }
 
-static void tell(struct kube *kube, const json_t *lost)
+static json_t *pod_of(const json_t *one)
 {
-	cleanup_json json_t *pod =
-		json_pack("{s:{s:s, s:s, s:s}}", "metadata", "name", jstr(lost, "name"),
-			  "namespace", jstr(lost, "namespace"), "uid", jstr(lost, "uid"));
+	return json_pack("{s:{s:s, s:s, s:s}}", "metadata", "name", jstr(one, "name"), "namespace",
+			 jstr(one, "namespace"), "uid", jstr(one, "uid"));
+}
+
+static void tell_lost(struct kube *kube, const json_t *lost)
+{
+	cleanup_json json_t *pod = pod_of(lost);
 
 	if (pod)
 		event_record(
@@ -40,6 +45,15 @@ static void tell(struct kube *kube, const json_t *lost)
 			"the client of volume %s died, and gives errors: restart this pod, its "
 			"volume is mounted again then",
 			jstr(lost, "volume"));
+}
+
+static void tell_ungrown(struct kube *kube, const json_t *ungrown)
+{
+	cleanup_json json_t *pod = pod_of(ungrown);
+
+	if (pod && jstr(ungrown, "message"))
+		event_record(kube, &KIND_POD, pod, "quartermaster-node", true,
+			     "FileSystemResizeFailed", "%s", jstr(ungrown, "message"));
 }
 
 /* Each machine has a key of its own in one object; without anything to say it has none. */
@@ -58,11 +72,13 @@ static int tell_counts(struct kube *kube, const char *ns, const json_t *what, st
 
 static int tell_all(struct kube *kube, const char *ns, const json_t *what, struct error *err)
 {
-	const json_t *lost;
+	const json_t *one;
 	size_t i;
 
-	json_array_foreach (json_object_get(what, "lost"), i, lost)
-		tell(kube, lost);
+	json_array_foreach (json_object_get(what, "lost"), i, one)
+		tell_lost(kube, one);
+	json_array_foreach (json_object_get(what, "ungrown"), i, one)
+		tell_ungrown(kube, one);
 	return json_object_get(what, "clients") ? tell_counts(kube, ns, what, err) : 0;
 }
 

@@ -243,12 +243,13 @@ static bool is_ext(const char *type)
 #define FSCK_UNCORRECTED 4 /* of e2fsck's status, with all above; 1 and 2: it was mended */
 #define FSCK_ERROR 8 /* it could not work: the device is in use, … */
 
-int filesystem_check(const char *device, const char *type, struct error *err)
+/* full: although it says that it is clean. */
+static int check(const char *device, bool full, struct error *err)
 {
-	const char *argv[] = { "e2fsck", "-p", device, NULL };
+	const char *argv[] = { "e2fsck", full ? "-fp" : "-p", device, NULL };
 	int status = 0;
 
-	for (int i = 0; is_ext(type) && i < TRIES; i++) {
+	for (int i = 0; i < TRIES; i++) {
 		cleanup_with(spawn_result_done) struct spawn_result result = { 0 };
 		int r = spawn_run(&(struct spawn){ .argv = argv, .timeout_ms = CHECK_MS }, &result,
 				  err);
@@ -267,14 +268,47 @@ int filesystem_check(const char *device, const char *type, struct error *err)
 	return error_set(err, EIO, "e2fsck of %s failed with status %d", device, status);
 }
 
+int filesystem_check(const char *device, const char *type, struct error *err)
+{
+	return is_ext(type) ? check(device, false, err) : 0;
+}
+
+/*
+ * resize2fs does nothing, and asks for no check, where there is nothing to do; else it may ask for a full one. It is
+ * not to be ended on its way: what it moves is in no journal.
+ */
+int filesystem_grow_unmounted(const char *device, const char *type, struct error *err)
+{
+	const char *argv[] = { "resize2fs", device, NULL };
+	int r = is_ext(type) ? run(argv, CHECK_MS, err) : 1;
+
+	if (r != -EIO)
+		return r;
+	r = check(device, true, err);
+	return r < 0 ? r : run(argv, CHECK_MS, err);
+}
+
+/* While it is mounted. */
+static int grow_ext(const char *device, struct error *err)
+{
+	const char *argv[] = { "resize2fs", device, NULL };
+	struct error why = ERROR_INIT;
+	int r = run(argv, GROW_MS, &why);
+
+	return r < 0 ? error_set(err, -r,
+				 "%s; end its pods and start them again: it is grown before it is "
+				 "mounted",
+				 error_text(&why, r))
+		     : 0;
+}
+
 int filesystem_grow(const char *device, const char *type, const char *mount_point,
 		    struct error *err)
 {
-	const char *ext[] = { "resize2fs", device, NULL };
 	const char *xfs[] = { "xfs_growfs", "-d", mount_point, NULL };
 
 	if (is_ext(type))
-		return run(ext, GROW_MS, err);
+		return grow_ext(device, err);
 	if (streq(type, "xfs"))
 		return run(xfs, GROW_MS, err);
 	return error_set(err, EOPNOTSUPP, "%s on %s cannot be grown here", type, device);

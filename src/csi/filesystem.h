@@ -31,6 +31,11 @@ struct filesystem_mount {
 	uint64_t attributes; /* MOUNT_ATTR_… */
 };
 int filesystem_mount(const struct filesystem_mount *m, struct error *err);
+/*
+ * To the device's size, before it is mounted for writing, after filesystem_check: ext2, 3 and 4. While they are mounted
+ * that takes CAP_SYS_RESOURCE, which a container may not have. 1: it is of a type that is grown while it is mounted.
+ */
+int filesystem_grow_unmounted(const char *device, const char *type, struct error *err);
 /* To the device's size; while mounted at mount_point. */
 int filesystem_grow(const char *device, const char *type, const char *mount_point,
 		    struct error *err);

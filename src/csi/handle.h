@@ -37,6 +37,13 @@ struct handle {
 	enum volume_kind kind;
 };
 
+/* The storage system's own volume that is connected for it: the pool's, but one of kind whole is one itself. */
+static inline const char *volume_in_system(enum volume_kind kind, const char *pool,
+					   const char *name)
+{
+	return kind == VOLUME_WHOLE ? name : pool;
+}
+
 /* -ENOENT where it is no handle. */
 int handle_parse(const char *text, struct handle *ret, struct error *err);
 /* Caller frees. */

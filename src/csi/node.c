@@ -155,6 +155,9 @@ int csi_node_start(const struct csi_node_options *o, struct csi_node **ret, stru
 	n->max_volumes = o->max_volumes;
 	n->published = xasprintf("%s/published", o->run_dir);
 	n->read_only = xasprintf("%s/readonly", o->run_dir);
+	n->ungrown = xasprintf("%s/ungrown", o->run_dir);
+	n->tell = o->tell;
+	n->tell_userdata = o->tell_userdata;
 	n->host = o->host ? o->host : &host_real;
 	if (!*o->node_id || strlen(o->node_id) > 192)
 		r = error_set(err, EINVAL, "the node's id must have 1 to 192 bytes");
@@ -196,6 +199,7 @@ void csi_node_free(struct csi_node *n)
 	free(n->endpoint);
 	free(n->published);
 	free(n->read_only);
+	free(n->ungrown);
 	free(n->base);
 	free(n->typed_base);
 	free(n->pools_dir);

@@ -36,6 +36,12 @@ struct csi_node_options {
 	int64_t max_volumes; /* 0: no limit is said */
 	int64_t lapse_s; /* a holder that has not renewed for so long may be put out; 0: default */
 	const struct hostvol_host *host; /* NULL: this machine */
+	/*
+	 * What is to be told to pods, from any thread, which waits: {"ungrown": [{name, namespace, uid, message}]}. NULL:
+	 * nobody can be.
+	 */
+	void (*tell)(const json_t *what, void *userdata);
+	void *tell_userdata;
 };
 
 struct csi_node;

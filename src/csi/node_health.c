@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define PROBLEMS_MAX 4
+#define PROBLEMS_MAX 6
 #define MESSAGE_MAX 128 /* bytes of a text, by the specification */
 #define PROBE_MS 3000
 #define ALL_MS 20000 /* for asking all storage */
@@ -44,6 +44,17 @@ static void ask_copies(struct grpc_call *call, struct csi_node *n, const json_t 
 
 	if (why)
 		add_entry(call, health, CSI__V1__VOLUME_HEALTH_ERROR_TYPE__DEGRADED, "CopyMissed",
+			  why);
+}
+
+/* A file system that could not be grown; it is used as it is. */
+static void ask_growth(struct grpc_call *call, const struct csi_node *n, const json_t *record,
+		       Csi__V1__VolumeHealth *health)
+{
+	cleanup_free char *why = ungrown_why(n, jstr(record, "consumer"));
+
+	if (why)
+		add_entry(call, health, CSI__V1__VOLUME_HEALTH_ERROR_TYPE__DEGRADED, "NotGrown",
 			  why);
 }
 
@@ -98,6 +109,8 @@ static int look(struct grpc_call *call, struct csi_node *n, json_t *record, cons
 			    "the client behind the volume's device died: restart its pods");
 	if (r == 0)
 		ask_copies(call, n, record, health);
+	if (r == 0)
+		ask_growth(call, n, record, health);
 	return r < 0 ? r : ask_target(call, n, path, health, err);
 }
 

@@ -23,20 +23,20 @@ static char *note_path(const struct csi_node *n, const char *target)
 	return xasprintf("%s/%s", n->published, hash);
 }
 
-static const char *context_value(struct map context, const char *key)
+const char *map_value(struct map m, const char *key)
 {
-	for (size_t i = 0; i < context.count; i++)
-		if (streq(context.entries[i]->key, key))
-			return context.entries[i]->value;
+	for (size_t i = 0; i < m.count; i++)
+		if (streq(m.entries[i]->key, key))
+			return m.entries[i]->value;
 	return NULL;
 }
 
 void published_note(const struct csi_node *n, const char *id, const char *target,
 		    struct map context)
 {
-	const char *name = context_value(context, "csi.storage.k8s.io/pod.name"),
-		   *ns = context_value(context, "csi.storage.k8s.io/pod.namespace"),
-		   *uid = context_value(context, "csi.storage.k8s.io/pod.uid");
+	const char *name = map_value(context, "csi.storage.k8s.io/pod.name"),
+		   *ns = map_value(context, "csi.storage.k8s.io/pod.namespace"),
+		   *uid = map_value(context, "csi.storage.k8s.io/pod.uid");
 	cleanup_json json_t *note =
 		json_pack("{s:s, s:s, s:s*, s:s*, s:s*}", "volume", id, "target", target, "name",
 			  name, "namespace", ns, "uid", uid);

@@ -176,6 +176,8 @@ int node_publish(struct grpc_call *call, const void *request, void *reply, struc
 	p.w.unfenced = true; /* that was settled when it was staged */
 	r = is_ephemeral(p.q) ? ephemeral_publish(p.n, p.q, p.target, &p.w, err) : publish(&p, err);
 	volume_end(p.n, p.q->volume_id);
+	if (r == 0 && p.staging)
+		ungrown_tell(p.n, p.q->volume_id, p.staging, MAP_OF(p.q, volume_context));
 	if (r < 0) {
 		log_warn("cannot publish volume %s: %s", p.q->volume_id, error_text(err, r));
 		return r;

@@ -24,6 +24,9 @@ struct csi_node {
 	char *pools_dir; /* see pools.h; NULL: none */
 	char *published; /* the directory of node_lost.c */
 	char *read_only; /* the directory of node_readonly.c */
+	char *ungrown; /* the directory of node_grow.c */
+	void (*tell)(const json_t *what, void *userdata); /* see csi_node_options */
+	void *tell_userdata;
 	int64_t max_volumes;
 	struct hostvol *h;
 	const struct hostvol_host *host;
@@ -151,6 +154,25 @@ char *switches_problem(struct csi_node *n, const json_t *record);
 void published_note(const struct csi_node *n, const char *id, const char *target,
 		    struct map context);
 void published_forget(const struct csi_node *n, const char *target);
+/* Of that key, or NULL. */
+const char *map_value(struct map m, const char *key);
+
+/* ---- file systems that are to grow (node_grow.c) ---------------------------------------------- */
+
+struct growth {
+	int r; /* 0: done; 1: only while it is mounted; -errno with err */
+	struct error err;
+};
+/* Before it is mounted, and then, with what came of that; for writers only. What fails is noted. */
+void grow_unmounted(const char *device, const char *type, const struct wanted *w, struct growth *ret);
+void grow_mounted(const struct csi_node *n, const char *device, const char *type,
+		  const char *staging, const struct wanted *w, const struct growth *before);
+/* Why what is staged there could not be grown; NULL: it was. Caller frees. */
+char *ungrown_why(const struct csi_node *n, const char *staging);
+/* Tells the pod that it is published for, if so; context: as published_note. */
+void ungrown_tell(const struct csi_node *n, const char *id, const char *staging, struct map context);
+/* It is grown, or not staged any more. */
+void ungrown_forget(const struct csi_node *n, const char *staging);
 
 /* ---- staging (node_stage.c) ------------------------------------------------------------------- */
 

@@ -286,24 +286,12 @@ static int settle_fs(const char *device, const struct wanted *w, char type[stati
 	return filesystem_make(device, want, err);
 }
 
-/* A clone may be larger than its source. It can be used as it is, too, and grown later. */
-static void fill_device(const char *device, const char *type, const char *staging,
-			const struct wanted *w)
-{
-	struct error err = ERROR_INIT;
-	int r;
-
-	if (w->set & MOUNT_ATTR_RDONLY)
-		return;
-	r = filesystem_grow(device, type, staging, &err);
-	if (r < 0 && r != -EOPNOTSUPP)
-		log_warn("the file system at %s was not grown: %s", staging, error_text(&err, r));
-}
-
-static int stage_filesystem(const json_t *record, const struct host_stat *st, const char *staging,
-			    const struct wanted *w, struct error *err)
+static int stage_filesystem(const struct csi_node *n, const json_t *record,
+			    const struct host_stat *st, const char *staging, const struct wanted *w,
+			    struct error *err)
 {
 	cleanup_with(device_done) struct device d = DEVICE_INIT;
+	struct growth growth = { .err = ERROR_INIT };
 	char type[FS_NAME_MAX] = "";
 	int r;
 
@@ -316,6 +304,7 @@ static int stage_filesystem(const json_t *record, const struct host_stat *st, co
 		r = settle_fs(d.path, w, type, err);
 	if (r < 0)
 		return r;
+	grow_unmounted(d.path, type, w, &growth);
 	r = filesystem_mount(&(struct filesystem_mount){ .device = d.path,
 							 .type = type,
 							 .target = staging,
@@ -330,7 +319,7 @@ static int stage_filesystem(const json_t *record, const struct host_stat *st, co
 				 "a reader does not: end its writer, or use it for writing once",
 				 d.path);
 	if (r == 0)
-		fill_device(d.path, type, staging, w);
+		grow_mounted(n, d.path, type, staging, w, &growth);
 	return r;
 }
 
@@ -390,7 +379,7 @@ int stage_present(struct csi_node *n, const json_t *record, const char *staging,
 	if (r < 0)
 		return r;
 	return w->block ? stage_device(record, &st, staging, w, err)
-			: stage_filesystem(record, &st, staging, w, err);
+			: stage_filesystem(n, record, &st, staging, w, err);
 }
 
 /* Ends it, at its last close. */
@@ -576,6 +565,8 @@ static int unstage(struct csi_node *n, const char *id, const char *staging, stru
 	r = staged_look(record, &s, err);
 	if (r == 0)
 		r = stage_remove(&s, false, err);
+	if (r == 0)
+		ungrown_forget(n, staging);
 	if (r == 0)
 		r = linear_sweep(record_root(record), record_sub(record), STEP_MS, err);
 	return r < 0 ? r : stage_disconnect(n, record, err);

@@ -180,7 +180,10 @@ static int grow_once(struct csi_node *n, const struct staged *s, struct error *e
 	return from_hostvol(r, &failed, err);
 }
 
-/* The storage's client may remember the size from before for a second or two, and tells nobody when not. */
+/*
+ * The storage's client may remember the size from before for a second or two, and tells nobody when not. After that it is
+ * still to be tried again: out of range would say that it can never be, and kubelet would not ask any more.
+ */
 static int grow_device(struct csi_node *n, const struct staged *s, int64_t required, int64_t *ret,
 		       struct error *err)
 {
@@ -196,8 +199,9 @@ static int grow_device(struct csi_node *n, const struct staged *s, int64_t requi
 		if (*ret >= required)
 			return 0;
 		if (clock_mono_ms(&clock_real) > end)
-			return error_set(err, ERANGE,
-					 "the device has %lld bytes, but %lld are asked for",
+			return error_set(err, EAGAIN,
+					 "the device has %lld bytes yet, but %lld are asked for; "
+					 "look whether it was made larger where it is kept",
 					 (long long)*ret, (long long)required);
 		nanosleep(&(struct timespec){ .tv_nsec = 100 * 1000 * 1000 }, NULL);
 	}
@@ -247,6 +251,8 @@ int node_expand(struct grpc_call *call, const void *request, void *reply, struct
 	r = find(n, q->volume_id, q->volume_path, &path, &s, err);
 	if (r == 0)
 		r = grow(n, &s, path, required, &a->capacity_bytes, err);
+	if (r == 0)
+		ungrown_forget(n, jstr(s.record, "consumer"));
 	volume_end(n, q->volume_id);
 	if (r < 0)
 		log_warn("cannot expand volume %s: %s", q->volume_id, error_text(err, r));

@@ -90,10 +90,14 @@ static const char *volume_of(const char *export)
 	return colon ? colon + 2 : "";
 }
 
-/* "HOST:/VOLUME" with the host of a pool's export. */
-static char *export_of(const char *export, const char *volume)
+char *pool_place(const json_t *pool, const struct handle *h, const char *type, const char *export)
 {
-	return xasprintf("%.*s%s", (int)(volume_of(export) - export), export, volume);
+	const char *at = jstr(pool, "export"), *volume = volume_in_system(h->kind, h->pool, h->name);
+
+	if (!streq(type, jstr(pool, "driverVolumeType")) || !streq(volume_of(at), h->pool) ||
+	    !streq(volume_of(export), volume) || *at == ':')
+		return NULL;
+	return xasprintf("%.*s%s", (int)(volume_of(at) - at), at, volume);
 }
 
 /* The value of a key, whether the context has it or not. */
@@ -111,7 +115,7 @@ static void place(struct placed *p, size_t i, const char *key, const char *value
 void placed_context(const char *dir, const char *id, struct map context, const json_t *record,
 		    bool anew, struct placed *ret)
 {
-	const char *export, *volume, *connected = jstr(record, "data", "export");
+	const char *connected = jstr(record, "data", "export");
 	struct handle h;
 
 	*ret = (struct placed){ .context = { .count = context.count } };
@@ -120,15 +124,12 @@ void placed_context(const char *dir, const char *id, struct map context, const j
 		ret->context.entries[i] = context.entries[i];
 	if (handle_parse(id, &h, NULL) < 0 || pool_lookup(dir, h.pool, &ret->pool) <= 0)
 		return;
-	export = jstr(ret->pool, "export");
-	volume = h.kind == VOLUME_WHOLE ? h.name : h.pool;
-	/* what has only the name of a pool's volume is a person's, and stays as that wrote it */
-	if (!streq(value_of(context, "driverVolumeType"), jstr(ret->pool, "driverVolumeType")) ||
-	    !streq(volume_of(export), h.pool) ||
-	    !streq(volume_of(value_of(context, "export")), volume) ||
-	    value_of(context, "mountOptions"))
+	if (value_of(context, "mountOptions"))
 		return;
-	ret->export = export_of(export, volume);
+	ret->export = pool_place(ret->pool, &h, value_of(context, "driverVolumeType"),
+				 value_of(context, "export"));
+	if (!ret->export)
+		return;
 	ret->moved = connected && !streq(connected, ret->export);
 	place(ret, 0, "export", ret->moved && !anew ? connected : ret->export);
 	place(ret, 1, "options", jstr(ret->pool, "options") ? jstr(ret->pool, "options") : "");

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/str.h"
+#include "csi/handle.h"
 #include "csi/node_args.h"
 
 /*
@@ -21,6 +22,12 @@ int pool_lookup(const char *dir, const char *pool, json_t **ret);
 void pools_ephemeral(const char *dir, struct strv *ret);
 /* {"driverVolumeType", "consumer", "data"} of the whole pool, for hostvol. New reference. */
 json_t *pool_connection(const json_t *pool, const char *id, const char *consumer);
+
+/*
+ * The export of a volume today, where its pool is reached as `pool` says; caller frees. type and export are those that the
+ * volume was made with. NULL: it only has the name of a pool's volume: it is a person's, and stays as that wrote it.
+ */
+char *pool_place(const json_t *pool, const struct handle *h, const char *type, const char *export);
 
 /* A volume's context as its pool is reached today. */
 struct placed {

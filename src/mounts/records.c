@@ -83,18 +83,31 @@ static bool is_below_source(const struct mount_entry *e, const char *source, con
 	       streq(e->source + len + 1, sub);
 }
 
+/* The kernel adds this to the name of a directory that was removed while it is mounted: it is the same mount. */
+#define REMOVED "//deleted"
+
+/* Caller frees. */
+static char *shown_root(const struct mount_entry *e)
+{
+	size_t len = strlen(e->root);
+
+	if (str_has_suffix(e->root, REMOVED))
+		len -= strlen(REMOVED);
+	return xasprintf("%.*s", (int)len, e->root);
+}
+
 bool record_is_mount(const json_t *record, const struct mount_entry *e)
 {
 	const char *sub = record_sub(record);
-	cleanup_free char *root = xasprintf("/%s", sub);
+	cleanup_free char *root = xasprintf("/%s", sub), *shown = shown_root(e);
 	const char *source = jstr(record, "detail", "source"), *path = jstr(record, "path");
 
 	if (source)
-		return (is_source(e, source) && streq(e->root, root)) ||
+		return (is_source(e, source) && streq(shown, root)) ||
 		       is_below_source(e, source, sub);
 	/* a local directory: its file system's own root is above or below ours */
-	return !path || str_has_suffix(path, e->root) || str_has_suffix(e->root, path) ||
-	       streq(e->root, "/");
+	return !path || str_has_suffix(path, shown) || str_has_suffix(shown, path) ||
+	       streq(shown, "/");
 }
 
 int from_hostvol(int r, const struct hostvol_error *from, struct error *err)

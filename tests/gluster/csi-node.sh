@@ -174,7 +174,7 @@ grows x x1 603979776
 check "its end" bash -c "$(declare -f call vid unpublish unstage); CALL=$CALL sock=$sock id=$id K=$K; unpublish x x1 && unstage x"
 cap=$mount_cap
 check "another file system than what is on it is refused" bash -c "$(declare -f call vid dir_of cap_of context stage refuses); CALL=$CALL sock=$sock id=$id K=$K node=$node cap='{\"mount\":{\"fs_type\":\"ext4\"},\"access_mode\":{\"mode\":1}}'; refuses 'INVALID_ARGUMENT.*xfs' stage x"
-check "beyond the file's size is refused" refuses OUT_OF_RANGE expand f f1 999999999
+check "beyond the file's size is to be tried again" refuses UNAVAILABLE expand f f1 999999999
 check "unstage and unpublish in the right order" bash -c "$(declare -f call vid unpublish unstage); CALL=$CALL sock=$sock id=$id K=$K; unpublish f f1 && unstage f"
 check "no loop device is left" [ "$(loops)" = 0 ]
 check "readers" bash -c "$(declare -f call vid dir_of cap_of context stage unstage); CALL=$CALL sock=$sock id=$id K=$K node=$node cap='$reader_cap'; stage f && grep -q ' $K/plugins/stage-f ro' /proc/self/mountinfo && grep -q data $K/plugins/stage-f/file && unstage f"

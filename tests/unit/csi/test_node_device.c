@@ -166,27 +166,168 @@ static void lun_resize(const struct loop *l, off_t size)
 }
 
 /*
- * A clone's device may be larger than the file system that it was copied from. With xfs: ext4 is
- * grown with CAP_SYS_RESOURCE only.
+ * A clone's device may be larger than the file system that it was copied from. ext3 and ext4 are grown before they are
+ * mounted: while they are, that takes CAP_SYS_RESOURCE, which the test need not have.
  */
 static void test_larger_device(void **state)
 {
-	struct loop l = LOOP_INIT;
-	int64_t before;
+	static const char *const types[] = { "xfs", "ext4", "ext3" };
 
-	if (access("/usr/sbin/mkfs.xfs", X_OK) < 0 || !lun_make(&l))
-		skip();
-	lun_as(false);
-	mount_volume.fs_type = (char *)"xfs";
-	lun_resize(&l, 400 << 20);
-	assert_int_equal(lun_stage("none"), GRPC_OK);
-	before = lun_bytes();
-	assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
-	lun_resize(&l, 800 << 20);
-	assert_int_equal(lun_stage("none"), GRPC_OK);
-	assert_true(lun_bytes() > before + (300 << 20));
-	assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		struct loop l = LOOP_INIT;
+		int64_t before;
+
+		if ((i == 0 && access("/usr/sbin/mkfs.xfs", X_OK) < 0))
+			continue;
+		if (!lun_make(&l))
+			skip();
+		lun_as(false);
+		mount_volume.fs_type = (char *)types[i];
+		lun_resize(&l, 400 << 20);
+		assert_int_equal(lun_stage("none"), GRPC_OK);
+		before = lun_bytes();
+		assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+		lun_resize(&l, 800 << 20);
+		assert_int_equal(lun_stage("none"), GRPC_OK);
+		assert_true(lun_bytes() > before + (300 << 20));
+		assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+		mount_volume.fs_type = (char *)"";
+		lun_end(&l);
+	}
+}
+
+/* ---- one that cannot be grown -------------------------------------------------------------------- */
+
+static json_t *told; /* what the service last had to tell */
+
+static void hear(const json_t *what, void *userdata)
+{
+	json_decref(told);
+	told = json_incref((json_t *)what);
+}
+
+/* A program that always fails comes before the real one, or does not. */
+static void break_program(const char *name, bool broken)
+{
+	static char *path;
+	cleanup_free char *file = xasprintf("%s/bin/%s", dir, name), *longer = NULL;
+
+	if (!path)
+		path = xstrdup(getenv("PATH"));
+	longer = xasprintf("%s/bin:%s", dir, path);
+	(void)mkdir(in_dir("bin"), 0700);
+	assert_int_equal(setenv("PATH", broken ? longer : path, 1), 0);
+	if (broken)
+		assert_int_equal(file_write(file, "#!/bin/sh\necho no >&2\nexit 1\n", 30, 0700,
+					    NULL),
+				 0);
+	else
+		assert_int_equal(unlink(file), 0);
+}
+
+static enum grpc_code publish_for_pod(void)
+{
+	static const char *const pod[][2] = { { "csi.storage.k8s.io/pod.name", "p" },
+					      { "csi.storage.k8s.io/pod.namespace", "ns" },
+					      { "csi.storage.k8s.io/pod.uid", "u" } };
+	Csi__V1__NodePublishVolumeRequest q = publish_request(LUN, "lun");
+	Csi__V1__NodePublishVolumeRequest__VolumeContextEntry entries[ARRAY_SIZE(pod)],
+		*all[ARRAY_SIZE(pod)];
+
+	for (size_t i = 0; i < ARRAY_SIZE(pod); i++) {
+		csi__v1__node_publish_volume_request__volume_context_entry__init(&entries[i]);
+		entries[i].key = (char *)pod[i][0];
+		entries[i].value = (char *)pod[i][1];
+		all[i] = &entries[i];
+	}
+	q.staging_target_path = in_dir("stage-lun");
+	q.volume_capability = &lun_capability;
+	q.volume_context = all;
+	q.n_volume_context = ARRAY_SIZE(pod);
+	return call("NodePublishVolume", &q, NULL);
+}
+
+/* It is used with its old size, its pod is told, and the next staging grows it. */
+static void test_not_grown(void **state)
+{
+	static const char *const types[][2] = { { "ext4", "resize2fs" }, { "xfs", "xfs_growfs" } };
+	enum grpc_code code;
+
+	csi_node_free(node);
+	node_start((struct csi_node_options){ .any_target = true, .tell = hear });
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		struct loop l = LOOP_INIT;
+		int64_t before;
+
+		if (!lun_make(&l))
+			skip();
+		lun_as(false);
+		mount_volume.fs_type = (char *)types[i][0];
+		lun_resize(&l, 400 << 20);
+		assert_int_equal(lun_stage("none"), GRPC_OK);
+		before = lun_bytes();
+		assert_int_equal(health(LUN, "", &code), 0);
+		assert_int_equal(publish_for_pod(), GRPC_OK);
+		assert_null(told);
+		assert_int_equal(unpublish(LUN, in_dir("lun")), GRPC_OK);
+		assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+		lun_resize(&l, 800 << 20);
+		break_program(types[i][1], true);
+		assert_int_equal(lun_stage("none"), GRPC_OK);
+		assert_int_equal(lun_bytes(), before);
+		assert_int_equal(health(LUN, "", &code), 1);
+		/* by the service's next life, too */
+		csi_node_free(node);
+		node_start((struct csi_node_options){ .any_target = true, .tell = hear });
+		assert_int_equal(publish_for_pod(), GRPC_OK);
+		assert_string_equal(jstr(json_array_get(jget(told, "ungrown"), 0), "name"), "p");
+		assert_non_null(strstr(jstr(json_array_get(jget(told, "ungrown"), 0), "message"),
+				       "end this pod"));
+		json_decref(TAKE_PTR(told));
+		break_program(types[i][1], false);
+		assert_int_equal(unpublish(LUN, in_dir("lun")), GRPC_OK);
+		assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+		assert_int_equal(lun_stage("none"), GRPC_OK);
+		assert_true(lun_bytes() > before + (300 << 20));
+		assert_int_equal(publish_for_pod(), GRPC_OK);
+		assert_null(told);
+		assert_int_equal(unpublish(LUN, in_dir("lun")), GRPC_OK);
+		assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+		lun_end(&l);
+	}
 	mount_volume.fs_type = (char *)"";
+}
+
+static enum grpc_code lun_expand(int64_t bytes)
+{
+	Csi__V1__CapacityRange range = CSI__V1__CAPACITY_RANGE__INIT;
+	Csi__V1__NodeExpandVolumeRequest q = CSI__V1__NODE_EXPAND_VOLUME_REQUEST__INIT;
+
+	range.required_bytes = bytes;
+	q.volume_id = (char *)LUN;
+	q.volume_path = in_dir("lun");
+	q.capacity_range = &range;
+	return call("NodeExpandVolume", &q, NULL);
+}
+
+/*
+ * What is not large enough yet may be in a moment. OUT_OF_RANGE would be the end: kubelet calls that infeasible, and
+ * does not ask again.
+ */
+static void test_not_large_enough_yet(void **state)
+{
+	struct loop l = LOOP_INIT;
+
+	if (!lun_make(&l))
+		skip();
+	lun_as(true);
+	assert_int_equal(lun_stage("none"), GRPC_OK);
+	assert_int_equal(lun_publish("lun"), GRPC_OK);
+	assert_int_equal(lun_expand(2 * LUN_SIZE), GRPC_UNAVAILABLE);
+	lun_resize(&l, 2 * LUN_SIZE);
+	assert_int_equal(lun_expand(2 * LUN_SIZE), GRPC_OK);
+	assert_int_equal(unpublish(LUN, in_dir("lun")), GRPC_OK);
+	assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
 	lun_end(&l);
 }
 
@@ -386,6 +527,8 @@ int main(void)
 		cmocka_unit_test(test_fencing),
 		cmocka_unit_test(test_single_user),
 		cmocka_unit_test(test_larger_device),
+		cmocka_unit_test(test_not_large_enough_yet),
+		cmocka_unit_test(test_not_grown),
 		cmocka_unit_test(test_reader_of_device),
 		cmocka_unit_test(test_reader_of_journal),
 		cmocka_unit_test(test_read_only_flag),
