@@ -5,13 +5,13 @@
 #include "base/mem.h"
 #include "cli/follow.h"
 #include "cli/term.h"
+#include "csi/pools.h"
+#include "operator/op.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>
 
-#define LABEL_POOL "quartermaster.storage/pool"
-#define LABEL_DEPLOYMENT "quartermaster.storage/deployment"
 #define TICK_MS 1000
 #define QUOTA_POLL_MS 100
 
@@ -139,23 +139,49 @@ static enum quota_state node_state(struct quota *q, const char *ns, const char *
 	return streq(jstr(node, "status", "phase"), "Offline") ? QUOTA_NOT_ENFORCED : QUOTA_COMING;
 }
 
-/* The pool that holds the volume; its nodes are in its namespace. */
-static int find_pool(struct session *s, const json_t *volume, json_t **ret, struct error *err)
+/*
+ * Versions before wrote no namespace into volumes: then it is the only pool of that name. Of several nobody knows which
+ * one it is, and none is taken for it.
+ */
+static int find_unsaid(struct session *s, const char *name, const char *deployment, json_t **ret,
+		       struct error *err)
 {
-	const char *deployment = object_label(volume, LABEL_DEPLOYMENT),
-		   *name = object_label(volume, LABEL_POOL);
 	cleanup_free char *fields = xasprintf("metadata.name=%s", name),
-			  *labels =
-				  deployment ? xasprintf(LABEL_DEPLOYMENT "=%s", deployment) : NULL;
+			  *labels = deployment ? xasprintf(QM_LABEL_DEPLOYMENT "=%s", deployment) :
+						 NULL;
 	struct kube_selector sel = { .fields = fields, .labels = labels };
 	cleanup_json json_t *items = NULL;
 	int r = kube_list(s->kube, &KIND_STORAGEPOOL, NULL, &sel, &items, NULL, err);
 
 	if (r < 0)
 		return r;
+	if (json_array_size(items) > 1)
+		return error_set(err, EEXIST,
+				 "several namespaces have a pool %s, and the volume has no label "
+				 QM_LABEL_NAMESPACE "; set it to that of its own",
+				 name);
 	if (!json_array_size(items))
 		return error_set(err, ENOENT, "there is no pool %s", name);
 	*ret = json_incref(json_array_get(items, 0));
+	return 0;
+}
+
+/* The pool that holds the volume; its nodes are in its namespace. */
+static int find_pool(struct session *s, const json_t *volume, json_t **ret, struct error *err)
+{
+	const char *deployment = object_label(volume, QM_LABEL_DEPLOYMENT),
+		   *ns = object_label(volume, QM_LABEL_NAMESPACE),
+		   *name = object_label(volume, QM_LABEL_POOL);
+	cleanup_json json_t *pool = NULL;
+	int r = ns ? kube_get(s->kube, &KIND_STORAGEPOOL, ns, name, &pool, err) :
+		     find_unsaid(s, name, deployment, &pool, err);
+
+	if (r < 0)
+		return r;
+	if (deployment && !streq(object_label(pool, QM_LABEL_DEPLOYMENT), deployment))
+		return error_set(err, ENOENT, "pool %s/%s is not of deployment %s",
+				 object_namespace(pool), name, deployment);
+	*ret = TAKE_PTR(pool);
 	return 0;
 }
 
@@ -186,7 +212,7 @@ static enum quota_state quota_state(struct quota *q)
 
 void claim_wait_quota(struct session *s, const json_t *volume, int64_t timeout_ms)
 {
-	struct quota q = { .s = s, .volume = volume, .pool = object_label(volume, LABEL_POOL) };
+	struct quota q = { .s = s, .volume = volume, .pool = object_label(volume, QM_LABEL_POOL) };
 	int64_t end = clock_mono_ms(&clock_real) + timeout_ms;
 	struct progress step = { 0 };
 	enum quota_state state;
@@ -228,35 +254,6 @@ static void known_servers(const json_t *info, struct strv *ret)
 	}
 }
 
-/* The options but for the servers. */
-static void other_options(const json_t *info, struct buf *out)
-{
-	const char *o = jstr(info, "options"), *end;
-
-	for (o = o ? o : ""; *o; o = end + (*end == ',')) {
-		end = o + strcspn(o, ",");
-		if (!str_has_prefix(o, SERVERS))
-			buf_printf(out, "%s%.*s", out->len ? "," : "", (int)(end - o), o);
-	}
-}
-
-static void set_servers(json_t *info, const json_t *pool, const struct strv *now)
-{
-	struct buf options = { 0 };
-
-	other_options(info, &options);
-	for (size_t i = 1; i < now->count; i++)
-		buf_printf(&options, "%s%s",
-			   i > 1	 ? ":"
-			   : options.len ? "," SERVERS
-					 : SERVERS,
-			   now->items[i]);
-	json_object_set_new(info, "export",
-			    json_sprintf("%s:/%s", now->items[0], object_name(pool)));
-	json_object_set_new(info, "options", json_string(options.data ? options.data : ""));
-	buf_done(&options);
-}
-
 /*
  * A volume is immutable, but its pool may have moved to other nodes since it was made: then the
  * pool's nodes of now are the servers. As long as they are the same the volume's word stands, so
@@ -265,23 +262,27 @@ static void set_servers(json_t *info, const json_t *pool, const struct strv *now
 static void update_servers(struct session *s, const json_t *volume, json_t *info)
 {
 	struct strv known cleanup_with(strv_done) = { 0 }, now cleanup_with(strv_done) = { 0 };
-	cleanup_json json_t *pool = NULL;
-	const json_t *brick;
+	cleanup_json json_t *pool = NULL, *reach = NULL;
+	cleanup_free char *export = NULL;
+	const char *handle = jstr(volume, "spec", "csi", "volumeHandle");
+	struct handle h;
 	bool same = true;
-	size_t i;
 
-	if (!object_label(volume, LABEL_POOL) ||
-	    !streq(jstr(info, "driverVolumeType"), "GLUSTERFS") ||
+	if (jstr(info, "mountOptions") || !object_label(volume, QM_LABEL_POOL) || !handle ||
+	    handle_parse(handle, &h, NULL) < 0 ||
+	    !streq(h.pool, object_label(volume, QM_LABEL_POOL)) ||
 	    find_pool(s, volume, &pool, NULL) < 0)
 		return;
-	json_array_foreach ((json_t *)jget(pool, "spec", "bricks"), i, brick)
-		if (jstr(brick, "address") && !strv_contains(&now, jstr(brick, "address")))
-			strv_add(&now, jstr(brick, "address"));
+	reach = pool_reach(pool, NULL);
+	export = pool_place(reach, &h, jstr(info, "driverVolumeType"), jstr(info, "export"));
 	known_servers(info, &known);
-	for (i = 0; i < now.count; i++)
+	known_servers(reach, &now);
+	for (size_t i = 0; i < now.count; i++)
 		same = same && strv_contains(&known, now.items[i]);
-	if (now.count > 0 && !(same && now.count == known.count))
-		set_servers(info, pool, &now);
+	if (!export || (same && now.count == known.count))
+		return;
+	json_object_set_new(info, "export", json_string(export));
+	json_object_set(info, "options", jget(reach, "options"));
 }
 
 char *claim_connection(struct session *s, const json_t *volume, const char *consumer)

@@ -166,15 +166,45 @@ static int bind_record(struct mounting *m, const json_t *record, struct error *e
 			  STEP_MS, err);
 }
 
-static int mount_volume(struct mounting *m, const char *volume_id, const char *connection,
-			struct error *err)
+/* What is to be mounted: its id, how to connect it, and the claim that must not be on its way out. */
+struct what {
+	struct session *s;
+	const char *claim, *volume_id;
+	const json_t *volume;
+	char *connection;
+};
+
+static int check_claim(const struct what *w, struct error *err)
 {
+	cleanup_json json_t *claim = NULL;
+	int r = kube_get(w->s->kube, &KIND_PVC, w->s->ns, w->claim, &claim, err);
+
+	if (r < 0 && r != -ENOENT)
+		return r;
+	if (r < 0 || object_deleting(claim) ||
+	    !streq(jstr(claim, "spec", "volumeName"), object_name(w->volume)))
+		return error_set(err, EBUSY,
+				 "claim %s is being deleted, and its volume with it: mount another "
+				 "one",
+				 w->claim);
+	return 0;
+}
+
+/*
+ * The claim is looked at again when its volume is connected: who lets a claim go that was deleted looks for that after
+ * the deletion. So one of the two sees the other.
+ */
+static int mount_volume(struct mounting *m, const struct what *w, struct error *err)
+{
+	const char *volume_id = w->volume_id, *connection = w->connection;
 	cleanup_free char *text = NULL;
 	cleanup_json json_t *record = NULL;
 	struct hostvol_error failed = { 0 };
 	bool known = false;
 	int r = check_free(m, volume_id, &known, err);
 
+	if (r == 0 && !known)
+		r = check_claim(w, err);
 	if (r < 0)
 		return r;
 	r = hostvol_connect_volume_json(m->h, connection, &text, &failed);
@@ -183,7 +213,9 @@ static int mount_volume(struct mounting *m, const char *volume_id, const char *c
 	r = json_parse(text, strlen(text), &record, err);
 	if (r < 0)
 		return r;
-	r = bind_record(m, record, err);
+	r = known ? 0 : check_claim(w, err);
+	if (r == 0)
+		r = bind_record(m, record, err);
 	if (r < 0 && !known)
 		(void)record_disconnect(m->h, record, m->force ? HOSTVOL_FORCE : 0, NULL);
 	return r;
@@ -211,7 +243,13 @@ int cmd_mount(struct session *s, const struct args *a)
 		if (!connection)
 			return QM_FAILED;
 		id = jstr(volume, "spec", "csi", "volumeAttributes", "volumeId");
-		r = mount_volume(&m, id ? id : object_name(volume), connection, &err);
+		r = mount_volume(&m,
+				 &(struct what){ .s = s,
+						 .claim = claim,
+						 .volume_id = id ? id : object_name(volume),
+						 .volume = volume,
+						 .connection = connection },
+				 &err);
 	}
 	if (r < 0) {
 		(void)fprintf(stderr, "quartermaster: %s\n", error_text(&err, r));

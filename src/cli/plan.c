@@ -4,18 +4,17 @@
 #include "cli/print.h"
 
 #include "base/mem.h"
+#include "operator/op.h"
 #include "systems/glusterfs/plan.h"
 
 #include <errno.h>
 
-#define LABEL_DEPLOYMENT "quartermaster.storage/deployment"
-#define LABEL_POOL "quartermaster.storage/pool"
 /* What a device is taken to hold before its agent has looked: only that it is equal to others matters. */
 #define ASSUMED_BYTES (10LL << 30)
 
 /* What planning needs, from the API and from files. */
 struct material {
-	json_t *statuses, *nodes, *pools, *volumes;
+	json_t *statuses, *nodes, *pools;
 	bool assumed; /* devices that no agent has seen are taken to be usable */
 };
 
@@ -24,7 +23,6 @@ static void material_done(struct material *m)
 	json_decref(m->statuses);
 	json_decref(m->nodes);
 	json_decref(m->pools);
-	json_decref(m->volumes);
 }
 
 static int list(struct session *s, const struct kind *k, json_t **ret)
@@ -44,8 +42,6 @@ static int fetch(struct session *s, struct material *m)
 		code = list(s, &KIND_STORAGENODE, &m->nodes);
 	if (code == QM_OK)
 		code = list(s, &KIND_STORAGEPOOL, &m->pools);
-	if (code == QM_OK)
-		code = list(s, &KIND_PV, &m->volumes);
 	return code;
 }
 
@@ -99,6 +95,7 @@ static void assume_usable(struct material *m, json_t *node, const char *list_nam
 static void add_node(struct material *m, const json_t *declared)
 {
 	json_t *live = find(m->nodes, object_name(declared)), *node;
+	json_t *labels = jget(declared, "metadata", "labels");
 
 	node = live ? live : json_deep_copy(declared);
 	if (live)
@@ -106,6 +103,8 @@ static void add_node(struct material *m, const json_t *declared)
 					  json_deep_copy(json_object_get(declared, "spec")));
 	else
 		(void)json_array_append_new(m->nodes, node);
+	if (live && labels && json_object_update(jget(live, "metadata", "labels"), labels) < 0)
+		(void)jset(live, json_deep_copy(labels), "metadata", "labels");
 	schema_default(&KIND_STORAGENODE, node);
 	assume_usable(m, node, "devices", "device");
 	assume_usable(m, node, "directories", "directory");
@@ -143,37 +142,52 @@ static int choose_deployment(const struct args *a, const struct material *m, con
 	return QM_OK;
 }
 
-/* Nodes with another deployment's label are not ours; one without any belongs to the only deployment. */
-static json_t *of_deployment(const json_t *items, const char *deployment)
+/* Whether no other deployment of the type is in the namespace; ours may be one that is not there yet. */
+static bool is_only(const struct operator* op, const struct material *m)
 {
-	json_t *mine = json_array(), *o;
 	size_t i;
+	json_t *o;
 
-	json_array_foreach (items, i, o) {
-		const char *label = object_label(o, LABEL_DEPLOYMENT);
-
-		if (!label || streq(label, deployment))
-			(void)json_array_append(mine, o);
-	}
-	return mine;
+	json_array_foreach (m->statuses, i, o)
+		if (!streq(object_name(o), op->deployment) &&
+		    streq(jstr(o, "spec", "type"), op->type))
+			return false;
+	return true;
 }
 
-static json_t *count_volumes(const json_t *volumes, const json_t *pools)
+/* Sorted as the operator does it; what may be anybody's is a finding. */
+static void sort_nodes(const struct operator* op, const struct material *m, json_t *nodes,
+		       json_t *findings)
 {
-	json_t *counts = json_object(), *o;
+	bool only = is_only(op, m);
 	size_t i;
+	json_t *o;
 
-	json_array_foreach (pools, i, o) {
-		(void)json_object_set_new(counts, object_name(o), json_integer(0));
-	}
-	json_array_foreach (volumes, i, o) {
-		const char *pool = object_label(o, LABEL_POOL);
+	json_array_foreach (m->nodes, i, o) {
+		enum whose whose = node_whose(op, o, only);
 
-		if (pool)
-			(void)json_object_set_new(counts, pool,
-						  json_integer(jint(counts, pool) + 1));
+		if (whose == WHOSE_OURS)
+			(void)json_array_append(nodes, o);
+		else if (whose == WHOSE_UNCLEAR)
+			(void)json_array_append_new(
+				findings,
+				json_pack("{s:s, s:s, s:o}", "node", object_name(o), "reason",
+					  "Ambiguous", "message",
+					  json_sprintf("%s: " NODE_UNCLEAR, object_name(o))));
 	}
-	return counts;
+}
+
+static void sort_pools(const struct operator* op, const struct material *m, json_t *pools,
+		       json_t *foreign)
+{
+	size_t i;
+	json_t *o;
+
+	json_array_foreach (m->pools, i, o)
+		if (pool_is_ours(op, o))
+			(void)json_array_append(pools, o);
+		else
+			(void)json_array_append_new(foreign, json_string(object_name(o)));
 }
 
 static void print_plan(FILE *out, const char *deployment, const char *volume_type,
@@ -202,29 +216,59 @@ static void print_plan(FILE *out, const char *deployment, const char *volume_typ
 	}
 }
 
+static void print_json(FILE *out, const char *deployment, const struct plan_output *p)
+{
+	cleanup_json json_t *all = json_pack("{s:s, s:O, s:O, s:O, s:O}", "deployment", deployment,
+					     "steps", p->steps, "pools", p->pools, "nodes",
+					     p->node_plans, "findings", p->findings);
+	cleanup_free char *text = json_text_pretty(all);
+
+	(void)fprintf(out, "%s\n", text);
+}
+
+/* What the operator of that deployment is, as far as it plans. */
+static struct operator planner(const struct session *s, const struct args *a, const json_t *status,
+			       const char *deployment)
+{
+	const char *volume_type = args_value(a, "volume-type"), *type = jstr(status, "spec", "type"),
+		   *stored = jstr(status, "spec", "glusterfs", "volumeType");
+	const json_t *overcommit = jget(status, "spec", "glusterfs", "overcommit");
+
+	return (struct operator){
+		.deployment = deployment,
+		.ns = s->ns,
+		.type = type ? type : "glusterfs",
+		.volume_type = volume_type ? volume_type : stored ? stored : "replicate:3",
+		.overcommit = json_is_number(overcommit) ? json_number_value(overcommit) : 1,
+	};
+}
+
 static int make_plan(struct session *s, const struct args *a, const struct material *m)
 {
-	const char *deployment = NULL, *volume_type = args_value(a, "volume-type"), *stored;
-	const json_t *status = NULL, *overcommit;
+	cleanup_json json_t *nodes = json_array(), *pools = json_array(), *foreign = json_array(),
+			    *unclear = json_array(), *counts = NULL;
+	const char *deployment = NULL;
+	const json_t *status = NULL;
 	struct plan_output p = { 0 };
 	struct error err = ERROR_INIT;
-	int code = choose_deployment(a, m, &status, &deployment);
+	int code = choose_deployment(a, m, &status, &deployment), rc;
 
 	if (code != QM_OK)
 		return code;
-	cleanup_json json_t *nodes = of_deployment(m->nodes, deployment);
-	cleanup_json json_t *pools = of_deployment(m->pools, deployment);
-	cleanup_json json_t *counts = count_volumes(m->volumes, pools);
+	struct operator op = planner(s, a, status, deployment);
 
-	stored = jstr(status, "spec", "glusterfs", "volumeType");
-	overcommit = jget(status, "spec", "glusterfs", "overcommit");
-	volume_type = volume_type ? volume_type : stored ? stored : "replicate:3";
+	sort_nodes(&op, m, nodes, unclear);
+	sort_pools(&op, m, pools, foreign);
+	rc = pools_count(&op, s->kube, pools, &counts, &err);
+	if (rc < 0)
+		return session_fail(s, rc, &err);
 	struct plan_input in = {
 		.deployment = deployment,
-		.volume_type = volume_type,
-		.overcommit = json_is_number(overcommit) ? json_number_value(overcommit) : 1,
+		.volume_type = op.volume_type,
+		.overcommit = op.overcommit,
 		.nodes = nodes,
 		.pools = pools,
+		.foreign_pools = foreign,
 		.volumes = counts,
 	};
 
@@ -232,16 +276,11 @@ static int make_plan(struct session *s, const struct args *a, const struct mater
 		(void)fprintf(stderr, "quartermaster: %s\n", err.message);
 		return QM_FAILED;
 	}
-	if (streq(args_value(a, "output"), "json")) {
-		cleanup_json json_t *all = json_pack("{s:s, s:O, s:O, s:O, s:O}", "deployment",
-						     deployment, "steps", p.steps, "pools", p.pools,
-						     "nodes", p.node_plans, "findings", p.findings);
-		cleanup_free char *text = json_text_pretty(all);
-
-		(void)fprintf(s->out, "%s\n", text);
-	} else {
-		print_plan(s->out, deployment, volume_type, m, &p);
-	}
+	(void)json_array_extend(p.findings, unclear);
+	if (streq(args_value(a, "output"), "json"))
+		print_json(s->out, deployment, &p);
+	else
+		print_plan(s->out, deployment, op.volume_type, m, &p);
 	plan_output_done(&p);
 	return QM_OK;
 }

@@ -164,6 +164,12 @@ static bool keeps_alive(const struct client_conn *cc)
 	return cc->open > 0 || !cc->client->target.unix_path;
 }
 
+/* What a peer said before it closed: the calls that it has not seen are sent again. */
+static void hear_out(struct client_conn *cc)
+{
+	conn_work(&cc->conn, cc->client->scratch, NULL);
+}
+
 /* Sends what is there, keeps deadlines, closes what is not needed any more. */
 static void tend_conn(struct client_conn *cc, int64_t now)
 {
@@ -174,6 +180,8 @@ static void tend_conn(struct client_conn *cc, int64_t now)
 	if (r == 0 && (cc->touched || cc->conn.pinged_ms)) {
 		cc->touched = false;
 		r = conn_flush(&cc->conn, c->scratch, &err);
+		if (r < 0)
+			hear_out(cc);
 	}
 	if (r < 0)
 		conn_failed(cc, &err);

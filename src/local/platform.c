@@ -10,6 +10,7 @@
 #include "local/box.h"
 #include "local/keeper.h"
 #include "local/self.h"
+#include "local/users.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -174,11 +175,18 @@ static int tell_pools(struct platform *p, const json_t *pools, struct error *err
 	return r;
 }
 
+static int users(struct platform *p, const json_t *pv, char **ret, struct error *err)
+{
+	(void)p;
+	return volume_users(pv, ret, err);
+}
+
 static const struct platform_ops local_ops = {
 	.machine = machine,
 	.agent_ensure = agent_ensure,
 	.agent_remove = agent_remove,
 	.pools = tell_pools,
+	.users = users,
 };
 
 int platform_local_new(struct platform **ret, struct error *err)

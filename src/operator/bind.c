@@ -8,7 +8,7 @@
 /*
  * The binder: on the embedded API, what Kubernetes' controller manager does on a cluster. It joins
  * claims and volumes (those that provisioners made for a claim, and those that a person made) and
- * keeps the phases of both. Its keys are those of claims ("namespace/name") and volumes ("name").
+ * keeps the phases of both; one that is in use it does not let go (protect.c). Its keys are those of claims ("namespace/name") and volumes ("name").
  */
 #define BIND_COMPLETED "pv.kubernetes.io/bind-completed"
 #define BOUND_BY_US "pv.kubernetes.io/bound-by-controller"
@@ -123,15 +123,19 @@ static int set_phase(struct reconcile *r, const json_t *pv, const char *phase)
 			NULL);
 }
 
-/* The claim's side: its volume's name, and with the same write our provisioning finalizer, which has done its duty. */
+/*
+ * The claim's side: its volume's name, and with the same write our provisioning finalizer, which has done its duty; from
+ * now on it may be in use.
+ */
 static int set_volume_name(struct reconcile *r, const json_t *claim, const json_t *pv, json_t **ret)
 {
 	json_t *annotations = json_pack("{s:s}", BIND_COMPLETED, "yes");
 	if (!jstr(claim, "spec", "volumeName"))
 		json_object_set_new(annotations, BOUND_BY_US, json_string("yes"));
+	json_t *finalizers =
+		claim_protected(claim, finalizers_without(claim, QM_FINALIZER_PROVISION));
 	json_t *patch = json_pack("{s:{s:o, s:o}, s:{s:s}}", "metadata", "annotations", annotations,
-				  "finalizers", finalizers_without(claim, QM_FINALIZER_PROVISION),
-				  "spec", "volumeName", object_name(pv));
+				  "finalizers", finalizers, "spec", "volumeName", object_name(pv));
 	return op_patch(r, &KIND_PVC, claim, NULL, patch, ret);
 }
 
@@ -189,8 +193,10 @@ static int bind_claim(struct reconcile *r, const char *key)
 	char ns[254], name[254];
 	key_split(key, ns, name);
 	cleanup_json json_t *claim = reader_get(r->cache, &KIND_PVC, ns, name), *pv = NULL;
-	if (!claim || object_deleting(claim) || !op_leads(r, NULL))
+	if (!claim || !op_leads(r, NULL))
 		return 0;
+	if (object_deleting(claim))
+		return claim_unprotect(r, claim);
 
 	const char *wanted = jstr(claim, "spec", "volumeName");
 	cleanup_free char *made = pv_name(claim);
@@ -209,7 +215,7 @@ static int bind_claim(struct reconcile *r, const char *key)
 	}
 	if (streq(jstr(claim, "status", "phase"), "Bound") &&
 	    streq(jstr(pv, "status", "phase"), "Bound"))
-		return 0;
+		return claim_protect(r, claim); /* of a version before */
 	return bind_both(r, claim, pv);
 }
 

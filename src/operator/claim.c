@@ -5,6 +5,7 @@
 #include "operator/connection_class.h"
 #include "operator/ledger.h"
 #include "operator/op.h"
+#include "operator/snapshot.h"
 #include "operator/source.h"
 #include "operator/whole.h"
 
@@ -883,6 +884,8 @@ static int claim_reconcile(struct reconcile *r, const char *key)
 	w.volume = pv_name(w.claim);
 	int rc = source_release(r, w.claim);
 	if (rc == 0)
+		rc = snapshot_release_left(r, w.claim);
+	if (rc == 0)
 		rc = work_on(&w);
 	work_done(&w);
 	return rc;
@@ -899,7 +902,8 @@ static void claim_keys(const json_t *claim, struct reconcile *r, struct strv *ke
 		strv_add_take(keys, xasprintf("%s/%s", object_namespace(claim), jstr(ref, "name")));
 	if (jstr(claim, "spec", "volumeName") &&
 	    !object_has_finalizer(claim, QM_FINALIZER_PROVISION) &&
-	    !object_has_finalizer(claim, SOURCE_FINALIZER))
+	    !object_has_finalizer(claim, SOURCE_FINALIZER) &&
+	    !(object_deleting(claim) && object_has_finalizer(claim, SNAPSHOT_CLAIM_HELD)))
 		ledger_waited(op_of(r)->ledger, key);
 	else if (!strv_contains(keys, key))
 		strv_add_take(keys, TAKE_PTR(key));
@@ -929,6 +933,7 @@ static const struct controller_watch watches[] = {
 	{ .kind = &KIND_PVC, .keys = claim_keys },
 	{ .kind = &KIND_STORAGECLASS, .keys = waiting_keys },
 	{ .kind = &KIND_STORAGEPOOL, .keys = pool_keys },
+	{ .kind = &KIND_VOLUMESNAPSHOT, .keys = snapshot_held_keys },
 	{ 0 },
 };
 

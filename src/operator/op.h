@@ -76,6 +76,24 @@ void patience_free(struct patience *p); /* NULL-safe */
  */
 bool op_waits(struct reconcile *r, const char *why, const char *name, int most_ms);
 
+/* ---- nodes (whose.c) -------------------------------------------------------------------------- */
+enum whose { WHOSE_OTHERS, WHOSE_OURS, WHOSE_UNCLEAR };
+/*
+ * A label decides; without one a node belongs to the only deployment of its type in the namespace (only: ours is that),
+ * and else nobody knows whose it is. One that is on its way out, and not ours to hold, is nobody's.
+ */
+enum whose node_whose(const struct operator* op, const json_t *node, bool only);
+/* What is said of one that is unclear. */
+#define NODE_UNCLEAR                                                                               \
+	"several deployments of this type are in the namespace; label the node "                   \
+	"with " QM_LABEL_DEPLOYMENT "=NAME"
+/*
+ * How many volumes each of these pools (array of StoragePools) holds, by its name, as the operator counts them: claims
+ * that have been promised one, and snapshots, too. Asks the API itself, by op's deployment, namespace and overcommit alone. *ret is a new reference.
+ */
+int pools_count(const struct operator* op, struct kube *kube, const json_t *pools, json_t **ret,
+		struct error *err);
+
 /* ---- pools (pool.c) --------------------------------------------------------------------------- */
 bool pool_is_ours(const struct operator* op, const json_t *pool);
 /* The pool beside whose bricks its own lie: it is a single volume, of kind whole. NULL: a pool for many. */
@@ -109,10 +127,10 @@ struct pool_access {
 void pool_access(const json_t *pool, struct pool_access *ret);
 
 /*
- * How a machine reaches all of it, as a ConnectionInfo, flat, or (with a name) the volume of that name beside it, of
- * kind whole (reach.c). New reference.
+ * How a machine reaches all of it, as a ConnectionInfo, flat, or (with a name) the storage system's volume of that name
+ * on the same hosts (reach.c). New reference.
  */
-json_t *pool_reach(const json_t *pool, const char *whole);
+json_t *pool_reach(const json_t *pool, const char *volume);
 
 /* The pools that volumes may be made in now, or of them only the one named. Zero-initialise. */
 struct pool_offers {
@@ -144,6 +162,8 @@ bool pv_is_ours(const struct operator* op, const json_t *pv);
 bool pv_makes_sense(const json_t *pv);
 /* Whether claim and volume name each other: nobody changes another's volume by naming it. */
 bool pv_belongs_to(const struct operator* op, const json_t *pv, const json_t *claim);
+/* Which one of its name it is (struct worker_volume, owner); NULL: the name comes but once, or a version before made it. */
+const char *pv_owner(const json_t *pv);
 /* Whether its data is archived when it is removed. */
 bool pv_archives(const json_t *pv);
 /* Whether its claimRef names one claim, by uid. */
@@ -202,6 +222,14 @@ json_t *claim_conditions(const json_t *claim, const char *const *without, json_t
  * condition.
  */
 const char *claim_said(const json_t *claim, const char *type);
+/* ---- claims in use (protect.c), where there is no controller manager -------------------------- */
+#define CLAIM_PROTECTION "kubernetes.io/pvc-protection" /* finalizer: of a claim that is bound */
+/* finalizers (the claim's, to be written), with that one; returned. */
+json_t *claim_protected(const json_t *claim, json_t *finalizers);
+int claim_protect(struct reconcile *r, const json_t *claim);
+/* Of one that is deleted: lets it go once nobody uses it; until then it says who does, and the key comes again. */
+int claim_unprotect(struct reconcile *r, const json_t *seen);
+
 /* Patches the claim's status (stolen) and takes the claim as it is then. */
 int claim_tell(struct reconcile *r, json_t **claim, json_t *status);
 

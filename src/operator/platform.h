@@ -34,6 +34,11 @@ struct platform_ops {
 	 * says. Called at each look. NULL: nobody asks.
 	 */
 	int (*pools)(struct platform *p, const json_t *pools, struct error *err);
+	/*
+	 * Who uses the PersistentVolume now, as far as the platform has the users: 1 and a few words ("it is mounted
+	 * on /mnt: quartermaster umount /mnt"; caller frees), 0: nobody. NULL: others keep what is in use.
+	 */
+	int (*users)(struct platform *p, const json_t *pv, char **ret, struct error *err);
 	/* Adds what the platform has to say to the conditions of the StorageStatus; NULL: nothing. */
 	void (*conditions)(struct platform *p, json_t *conditions, int64_t generation);
 	/* Tells those who stop machines whether one that serves bricks may be stopped; NULL: there are none. */

@@ -43,6 +43,11 @@ bool pv_is_device(const json_t *pv)
 	return kind == VOLUME_FILE || kind == VOLUME_BLOCK;
 }
 
+const char *pv_owner(const json_t *pv)
+{
+	return object_annotation(pv, QM_ANNOTATION_INCARNATION);
+}
+
 bool pv_archives(const json_t *pv)
 {
 	return streq(object_annotation(pv, QM_ANNOTATION_RECLAIM), "archive");
@@ -96,7 +101,7 @@ json_t *pv_connection(enum volume_kind kind, const char *name, const json_t *poo
 {
 	bool whole = kind == VOLUME_WHOLE;
 	cleanup_free char *path = whole ? NULL : volume_path(volume_prefix(kind), name);
-	json_t *connection = pool_reach(pool, whole ? name : NULL);
+	json_t *connection = pool_reach(pool, volume_in_system(kind, object_name(pool), name));
 
 	if (path)
 		json_object_set_new(connection, "name", json_string(path));

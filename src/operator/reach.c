@@ -5,7 +5,7 @@
 #include "operator/ledger.h"
 #include "operator/system.h"
 
-json_t *pool_reach(const json_t *pool, const char *whole)
+json_t *pool_reach(const json_t *pool, const char *volume)
 {
 	struct pool_access access;
 	struct buf others = { 0 };
@@ -16,7 +16,7 @@ json_t *pool_reach(const json_t *pool, const char *whole)
 			   i > 1 ? ":" : "backup-volfile-servers=", access.hosts[i]);
 	cleanup_free char *options = buf_take(&others);
 	cleanup_free char *export = xasprintf("%s:/%s", access.hosts[0] ? access.hosts[0] : "",
-					      whole ? whole : object_name(pool));
+					      volume ? volume : object_name(pool));
 	return json_pack("{s:s, s:s, s:s}", "driverVolumeType", "GLUSTERFS", "export", export,
 			 "options", options);
 }

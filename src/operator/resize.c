@@ -18,6 +18,8 @@
 #define ROOM_AGAIN_MS 30000
 #define UNDER_WAY "ControllerResizeInProgress"
 #define INFEASIBLE "ControllerResizeInfeasible"
+#define NODE_PENDING "NodeResizePending"
+#define NODE_INFEASIBLE "NodeResizeInfeasible"
 
 struct work {
 	struct reconcile *r;
@@ -115,6 +117,13 @@ static int tell_begun(struct work *w)
 	return tell(w, UNDER_WAY, conditions_with(w, "Resizing", NULL));
 }
 
+/* kubelet does not try again then: who resizes is to begin anew, as external-resizer does. */
+static bool failed_on_node(const json_t *claim)
+{
+	return streq(jstr(claim, "status", "allocatedResourceStatuses", "storage"),
+		     NODE_INFEASIBLE);
+}
+
 /* A directory is larger at once; in a file or a device the node that uses it has to follow. */
 static int tell_done(struct work *w)
 {
@@ -123,7 +132,7 @@ static int tell_done(struct work *w)
 	char size[QUANTITY_TEXT_MAX];
 	bool by_node = (pv_is_device(w->pv) || pv_is_connection(w->pv)) && !w->op->binder;
 
-	if (by_node && claim_said(w->claim, "FileSystemResizePending"))
+	if (by_node && claim_said(w->claim, "FileSystemResizePending") && !failed_on_node(w->claim))
 		return 0;
 	event_record(w->r->kube, &KIND_PVC, w->claim, "quartermaster", false,
 		     by_node ? "FileSystemResizeRequired" : "VolumeResizeSuccessful", "%s",
@@ -135,7 +144,7 @@ static int tell_done(struct work *w)
 					    conditions_with(w, "FileSystemResizePending", pending),
 					    "allocatedResources", "storage", size,
 					    "allocatedResourceStatuses", "storage",
-					    "NodeResizePending"));
+					    NODE_PENDING));
 	return claim_tell(w->r, &w->claim,
 			  json_pack("{s:o, s:{s:s}, s:{s:s}, s:n}", "conditions",
 				    conditions_with(w, NULL, NULL), "capacity", "storage", size,
@@ -265,7 +274,9 @@ static int work_on(struct work *w, const char *ns, const char *name)
 		return rc < 0 ? rc : 0;
 	handle_parse(jstr(w->pv, "spec", "csi", "volumeHandle"), &w->handle, NULL);
 	w->wanted = size_wanted(w->claim);
-	if (pv_bytes(w->pv) < w->wanted) {
+	if (pv_bytes(w->pv) < w->wanted || failed_on_node(w->claim)) {
+		if (w->wanted < pv_bytes(w->pv)) /* less is asked for since: nothing shrinks */
+			w->wanted = pv_bytes(w->pv);
 		rc = grow(w);
 		if (rc != 0)
 			return rc < 0 ? rc : 0;

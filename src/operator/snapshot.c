@@ -55,11 +55,36 @@ static bool claim_is_ours(struct snapshot_work *w)
 	return pv && pv_is_ours(w->op, pv);
 }
 
+/* Whether we held it, which stands on it since then: content, class and claim may be gone before it. */
+static bool was_held(const struct snapshot_work *w)
+{
+	return streq(object_annotation(w->snapshot, SNAPSHOT_HELD_BY), w->op->deployment) &&
+	       ns_is_ours(w->op, object_annotation(w->snapshot, QM_ANNOTATION_NAMESPACE));
+}
+
+/*
+ * One that is to go and had a content that is gone, by what the API itself says, holds nothing any more: whoever
+ * comes first lets it go, be it of a driver or a deployment that is not there any more, or of a version of ours that
+ * left no mark on it.
+ */
+static int is_orphan(struct snapshot_work *w)
+{
+	const char *given = jstr(w->snapshot, "spec", "source", "volumeSnapshotContentName"),
+		   *bound = jstr(w->snapshot, "status", "boundVolumeSnapshotContentName");
+	cleanup_json json_t *content = NULL;
+
+	if (!object_deleting(w->snapshot) || !(given || bound))
+		return 0;
+	int rc = op_get_live(w->r, &KIND_VOLUMESNAPSHOTCONTENT, NULL, given ? given : bound,
+			     &content);
+	return rc < 0 ? rc : !content;
+}
+
 /*
  * Snapshots of our own volumes are ours. One of which this cannot be told (its claim is not there, or
- * not bound) is answered where we are the only ones, or where its class names our driver.
+ * not bound) is answered where we are the only ones, or where its class names our driver. 1: it is ours.
  */
-static bool is_ours(struct snapshot_work *w)
+static int is_ours(struct snapshot_work *w)
 {
 	cleanup_free char *name = snapshot_content_name(w->snapshot);
 	const char *class = jstr(w->snapshot, "spec", "volumeSnapshotClassName");
@@ -69,14 +94,16 @@ static bool is_ours(struct snapshot_work *w)
 
 	if (content)
 		return content_is_ours(w->r, content, &handle);
-	if (w->op->binder || claim_is_ours(w))
-		return true;
+	if (w->op->binder || was_held(w) || claim_is_ours(w))
+		return 1;
 	cleanup_json json_t *c =
 		class ? reader_get(w->r->cache, &KIND_VOLUMESNAPSHOTCLASS, NULL, class) : NULL;
 	const char *claim = snapshot_claim(w->snapshot);
 	cleanup_json json_t *there =
 		claim ? reader_get(w->r->cache, &KIND_PVC, w->ns, claim) : NULL;
-	return streq(jstr(c, "driver"), QM_DRIVER) && !jstr(there, "spec", "volumeName");
+	if (streq(jstr(c, "driver"), QM_DRIVER) && !jstr(there, "spec", "volumeName"))
+		return 1;
+	return is_orphan(w);
 }
 
 int snapshot_others_lead(struct reconcile *r)
@@ -272,7 +299,7 @@ static int find_volume(struct snapshot_work *w, json_t **ret_claim, json_t **ret
 	return rc < 0 ? rc : 1;
 }
 
-/* The finalizers, and the class that was found: before anything is made. */
+/* The finalizers, whose it is, and the class that was found: before anything is made. */
 static int hold(struct snapshot_work *w, const char *class)
 {
 	const char *named = jstr(w->snapshot, "spec", "volumeSnapshotClassName");
@@ -281,11 +308,13 @@ static int hold(struct snapshot_work *w, const char *class)
 	if (!object_has_finalizer(w->snapshot, SNAPSHOT_BOUND))
 		json_array_append_new(finalizers, json_string(SNAPSHOT_BOUND));
 	if (json_equal(finalizers, jget(w->snapshot, "metadata", "finalizers")) &&
-	    (!class || streq(named, class))) {
+	    (!class || streq(named, class)) && was_held(w)) {
 		json_decref(finalizers);
 		return 0;
 	}
-	json_t *p = json_pack("{s:{s:o}}", "metadata", "finalizers", finalizers);
+	json_t *p = json_pack("{s:{s:o, s:{s:s, s:s}}}", "metadata", "finalizers", finalizers,
+			      "annotations", SNAPSHOT_HELD_BY, w->op->deployment,
+			      QM_ANNOTATION_NAMESPACE, w->op->ns);
 	if (class && !streq(named, class))
 		jset(p, json_string(class), "spec", "volumeSnapshotClassName");
 	return patch(w, NULL, p);
@@ -435,9 +464,10 @@ static int work_on(struct snapshot_work *w)
 	/* most are ready, and hold nothing: for them nobody has to be asked */
 	if (snapshot_is_ready(w->snapshot) && !going && !snapshot_holds_claim(w))
 		return 0;
-	if (!is_ours(w) || !op_leads(w->r, NULL))
-		return 0;
-	int rc = snapshot_others_lead(w->r);
+	int rc = op_leads(w->r, NULL) ? is_ours(w) : 0;
+	if (rc <= 0)
+		return rc;
+	rc = snapshot_others_lead(w->r);
 	if (rc != 0)
 		return rc < 0 ? rc : 0;
 	if (going)

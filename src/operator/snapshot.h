@@ -18,6 +18,8 @@
 #define SNAPSHOT_BEING_CREATED SNAPSHOT_PREFIX "volumesnapshot-being-created" /* content: "yes" */
 #define SNAPSHOT_BEING_DELETED SNAPSHOT_PREFIX "volumesnapshot-being-deleted" /* content: "yes" */
 #define SNAPSHOT_DEFAULT_CLASS SNAPSHOT_PREFIX "is-default-class" /* class: "true" */
+/* snapshot: the deployment that holds it, with QM_ANNOTATION_NAMESPACE: the rest that tells whose it is may go first */
+#define SNAPSHOT_HELD_BY QM_LABEL_DEPLOYMENT
 /* finalizers */
 #define SNAPSHOT_CONTENT_HELD SNAPSHOT_PREFIX "volumesnapshotcontent-bound-protection"
 #define SNAPSHOT_BOUND SNAPSHOT_PREFIX "volumesnapshot-bound-protection"
@@ -55,6 +57,14 @@ bool content_seems_left(struct reconcile *r, const json_t *content);
  * 1: it is so; content is what the API has.
  */
 int content_end_left(struct reconcile *r, json_t **content);
+
+/*
+ * A VolumeSnapshot that lost its finalizers while it was being taken never lets its claim go. A claim that is to go, and
+ * that no snapshot is being taken of any more, by what the API itself says, loses that hold. For the claims' loop, as are
+ * the keys of such a claim, of a change to a VolumeSnapshot.
+ */
+int snapshot_release_left(struct reconcile *r, const json_t *claim);
+void snapshot_held_keys(const json_t *snapshot, struct reconcile *r, struct strv *keys);
 
 /* ---- one VolumeSnapshot in work (snapshot.c, snapshot_end.c) ------------------------------------ */
 struct snapshot_work {

@@ -417,12 +417,22 @@ static int content_reconcile(struct reconcile *r, const char *name)
 	return rc;
 }
 
+/* Who takes its finalizers away has it vanish without ever being seen to go; its room is promised to nobody then. */
+static bool is_gone(struct reconcile *r, const json_t *content)
+{
+	cleanup_json json_t *there =
+		reader_get(r->cache, &KIND_VOLUMESNAPSHOTCONTENT, NULL, object_name(content));
+
+	return !there;
+}
+
 /* Those that are ready and stay have nothing to wait for, while their VolumeSnapshot is there. */
 static void content_keys(const json_t *content, struct reconcile *r, struct strv *keys)
 {
 	if (streq(jstr(content, "spec", "driver"), QM_DRIVER) &&
 	    (!jbool(content, "status", "readyToUse") || object_deleting(content) ||
-	     object_annotation(content, SNAPSHOT_BEING_CREATED) || content_seems_left(r, content)))
+	     object_annotation(content, SNAPSHOT_BEING_CREATED) || content_seems_left(r, content) ||
+	     is_gone(r, content)))
 		strv_add(keys, object_name(content));
 }
 

@@ -54,6 +54,48 @@ int snapshot_release_claim(struct snapshot_work *w)
 	return claim ? op_drop_finalizer(w->r, &KIND_PVC, claim, SNAPSHOT_CLAIM_HELD) : 0;
 }
 
+/* The finalizer is any driver's: only where the volume is ours may it be we who put it there. */
+static bool claim_is_held(struct reconcile *r, const json_t *claim)
+{
+	const char *volume = jstr(claim, "spec", "volumeName");
+	cleanup_json json_t *pv = volume ? reader_get(r->cache, &KIND_PV, NULL, volume) : NULL;
+
+	return object_deleting(claim) && object_has_finalizer(claim, SNAPSHOT_CLAIM_HELD) &&
+	       (op_of(r)->binder || (pv && pv_is_ours(op_of(r), pv)));
+}
+
+int snapshot_release_left(struct reconcile *r, const json_t *claim)
+{
+	cleanup_json json_t *all = NULL;
+	json_t *snapshot;
+	size_t i;
+
+	if (!claim_is_held(r, claim) || !op_leads(r, NULL))
+		return 0;
+	int rc = snapshot_others_lead(r);
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
+	rc = kube_list(r->kube, &KIND_VOLUMESNAPSHOT, object_namespace(claim), NULL, &all, NULL,
+		       &r->error);
+	if (rc < 0 && rc != -ENOENT) /* without the kind there is none */
+		return rc;
+	json_array_foreach (all, i, snapshot)
+		if (streq(snapshot_claim(snapshot), object_name(claim)) &&
+		    !snapshot_is_ready(snapshot))
+			return 0;
+	return op_drop_finalizer(r, &KIND_PVC, claim, SNAPSHOT_CLAIM_HELD);
+}
+
+void snapshot_held_keys(const json_t *snapshot, struct reconcile *r, struct strv *keys)
+{
+	const char *name = snapshot_claim(snapshot);
+	cleanup_json json_t *claim =
+		name ? reader_get(r->cache, &KIND_PVC, object_namespace(snapshot), name) : NULL;
+
+	if (claim && claim_is_held(r, claim))
+		strv_add_take(keys, object_key(claim));
+}
+
 /* ---- the claims that are made from it --------------------------------------------------------------- */
 
 static bool is_made_from(const json_t *claim, const json_t *snapshot)

@@ -233,22 +233,15 @@ static int read_deployments(struct system *s)
 	return rc;
 }
 
-/* A label decides; without one a node belongs to the only deployment of its type in the namespace. */
 static int read_node(const json_t *o, void *userdata)
 {
 	struct system *s = userdata;
-	const char *label = object_label(o, QM_LABEL_DEPLOYMENT);
-	bool only = json_array_size(s->deployments) == 1;
+	enum whose whose = node_whose(s->op, o, json_array_size(s->deployments) == 1);
 
-	if (!streq(jstr(o, "spec", "type"), s->op->type))
-		return 0;
-	if (object_deleting(o) && !object_has_finalizer(o, QM_FINALIZER_NODE))
-		return 0; /* on its way out, and not ours to hold */
-	if (label ? streq(label, s->op->deployment) : only) {
+	if (whose == WHOSE_OURS)
 		part_add_node(s, o);
-	} else if (!label) {
+	else if (whose == WHOSE_UNCLEAR)
 		json_array_append_new(s->ambiguous, json_deep_copy(o));
-	}
 	return 0;
 }
 

@@ -598,9 +598,8 @@ static int mark_ambiguous(struct system *s)
 	json_array_foreach (s->ambiguous, i, o) {
 		cleanup_json json_t *conditions = conditions_of(o);
 		if (!condition_set(conditions, "Ambiguous", true, "SeveralDeployments",
-				   "several deployments of this type are in the namespace; label "
-				   "the node with " QM_LABEL_DEPLOYMENT "=NAME",
-				   jint(o, "metadata", "generation"), clock_wall_ms(s->r->clock)))
+				   NODE_UNCLEAR, jint(o, "metadata", "generation"),
+				   clock_wall_ms(s->r->clock)))
 			continue;
 		int rc = op_patch(s->r, &KIND_STORAGENODE, o, "status",
 				  json_pack("{s:{s:O}}", "status", "conditions", conditions), NULL);

@@ -101,7 +101,7 @@ static int reclaim_data(struct reconcile *r, const json_t *pv)
 		return wait_for_pool(r, pv, pool);
 	struct pool_access access;
 	pool_access(pool, &access);
-	struct worker_volume volume = { pv_kind(pv), object_name(pv) };
+	struct worker_volume volume = { pv_kind(pv), object_name(pv), pv_owner(pv) };
 	rc = pv_archives(pv) ? keep_known(r, pv, &access.pool) : 0;
 	if (rc < 0)
 		return rc;

@@ -236,7 +236,7 @@ static int grow(struct job *j, const json_t *pv, const struct handle *id, int64_
 	cleanup_json json_t *pool = NULL;
 	cleanup_free char *claim = pv_claim_key(pv);
 	struct pool_access access;
-	struct worker_volume volume = { id->kind, id->name };
+	struct worker_volume volume = { id->kind, id->name, pv_owner(pv) };
 
 	int rc = job_pool(j, id->pool, &pool);
 	if (rc == 0)

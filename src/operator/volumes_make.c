@@ -192,12 +192,12 @@ static int begin(struct job *j, const struct volume_request *q, const char *name
 
 /* ---- removing it ------------------------------------------------------------------------------- */
 
-/* 1: it is under way. */
-static int remove_data(struct job *j, const struct handle *id, bool archive)
+/* owner: see worker.h. 1: it is under way. */
+static int remove_data(struct job *j, const struct handle *id, const char *owner, bool archive)
 {
 	cleanup_json json_t *pool = NULL;
 	struct pool_access access;
-	struct worker_volume volume = { id->kind, id->name };
+	struct worker_volume volume = { id->kind, id->name, owner };
 	struct workers *w = j->op->workers;
 	int rc = 0;
 
@@ -227,12 +227,53 @@ static int end_volume(struct job *j, const json_t *pv)
 			&marked);
 	}
 	if (rc == 0)
-		rc = remove_data(j, &id, record_is_made(pv) && pv_archives(pv));
+		rc = remove_data(j, &id, pv_owner(pv), record_is_made(pv) && pv_archives(pv));
 	if (rc == 0)
 		rc = pv_end(&j->r, marked);
 	if (rc == 0)
 		ledger_drop(j->op->ledger, object_name(pv));
 	return rc == -ENOENT ? 0 : rc;
+}
+
+/* Whose the data is that has no record; "-": nobody's, as of versions before. Caller frees. */
+static int find_owner(struct job *j, const struct handle *id, char **ret)
+{
+	cleanup_json json_t *pool = NULL, *said = NULL;
+	struct worker_volume volume = { id->kind, id->name };
+	struct workers *w = j->op->workers;
+	struct pool_access access;
+	int rc = job_pool(j, id->pool, &pool);
+
+	if (rc == 0) {
+		pool_access(pool, &access);
+		rc = w->ops->find(w, &access.pool, &volume, &said, &j->r.error);
+	}
+	if (rc < 0 && rc != -ENOENT)
+		return rc;
+	j->r.error = ERROR_INIT;
+	*ret = xstrdup(jstr(said, "owner") ? jstr(said, "owner") : "-");
+	return 0;
+}
+
+/*
+ * A person may have deleted the record alone; what has a claim's name is nobody's here. Whose the data is was asked before
+ * it is seen that there is no record: of what is made from then on it is not.
+ */
+static int remove_unrecorded(struct job *j, const struct handle *id)
+{
+	cleanup_free char *owner = NULL;
+	cleanup_json json_t *pv = NULL;
+	int rc = str_has_prefix(id->name, "csi-") ? find_owner(j, id, &owner) : 0;
+
+	if (rc < 0 || !owner)
+		return rc;
+	rc = job_volume(j, id, &pv);
+	if (rc != -ENOENT)
+		return rc < 0 ? rc
+			      : error_set(&j->r.error, ESTALE, "the volume %s was made meanwhile",
+					  id->name);
+	j->r.error = ERROR_INIT;
+	return remove_data(j, id, owner, false);
 }
 
 static int remove_once(struct job *j, const struct handle *id)
@@ -244,9 +285,8 @@ static int remove_once(struct job *j, const struct handle *id)
 	if (rc < 0)
 		return rc;
 	rc = job_volume(j, id, &pv);
-	/* a person may have deleted the record alone; what has a claim's name is nobody's here */
 	if (rc == -ENOENT)
-		return str_has_prefix(id->name, "csi-") ? remove_data(j, id, false) : 0;
+		return remove_unrecorded(j, id);
 	if (rc < 0)
 		return rc;
 	if (!record_is_csi(pv))
@@ -313,7 +353,7 @@ static int make_data(struct job *j, const struct volume_request *q, const json_t
 		     const json_t *pool)
 {
 	struct workers *w = j->op->workers;
-	struct worker_volume volume = { q->kind, object_name(pv) };
+	struct worker_volume volume = { q->kind, object_name(pv), pv_owner(pv) };
 	struct pool_access access;
 	struct handle from;
 	int rc;

@@ -2,6 +2,7 @@
 #include "operator/volumes_internal.h"
 
 #include "base/mem.h"
+#include "base/rand.h"
 #include "base/quantity.h"
 #include "operator/attributes.h"
 
@@ -73,13 +74,15 @@ static json_t *metadata_new(const struct operator* op, const char *name,
 			    const struct volume_request *q, const json_t *pool)
 {
 	cleanup_free char *asked = asked_text(q);
+	char unique[UUID_TEXT_MAX];
 
-	return json_pack("{s:s, s:{s:s, s:s, s:s}, s:{s:s, s:s, s:s, s:s}, s:[s]}", "name", name,
+	return json_pack("{s:s, s:{s:s, s:s, s:s}, s:{s:s, s:s, s:s, s:s, s:s}, s:[s]}", "name", name,
 			 "labels", QM_LABEL_DEPLOYMENT, op->deployment, QM_LABEL_NAMESPACE, op->ns,
 			 QM_LABEL_POOL,
 			 object_name(pool), "annotations", "pv.kubernetes.io/provisioned-by",
 			 QM_DRIVER, QM_ANNOTATION_CSI_NAME, q->name, QM_ANNOTATION_CSI_ASKED, asked,
-			 QM_ANNOTATION_MAKING, "true", "finalizers", QM_FINALIZER_VOLUME);
+			 QM_ANNOTATION_MAKING, "true", QM_ANNOTATION_INCARNATION,
+			 uuid_text(unique), "finalizers", QM_FINALIZER_VOLUME);
 }
 
 /*

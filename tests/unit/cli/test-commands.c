@@ -276,6 +276,108 @@ static void test_plan_and_status(void **state)
 	assert_int_equal(json_array_size(json_object_get(status, "nodes")), 3);
 }
 
+#define DEPLOYMENT(name)                                                                           \
+	"apiVersion: coreos.com/v1\nkind: StorageStatus\nmetadata: {name: " name                   \
+	"}\nspec: {type: glusterfs, glusterfs: {volumeType: none}}\n"
+
+/* How many findings of the plan have that reason. */
+static int count_findings(const struct fixture *f, const char *reason)
+{
+	cleanup_json json_t *plan = json_loads(f->out, 0, NULL);
+	int count = 0;
+	size_t i;
+	json_t *o;
+
+	assert_non_null(plan);
+	json_array_foreach (jget(plan, "findings"), i, o)
+		count += streq(jstr(o, "reason"), reason);
+	return count;
+}
+
+static size_t count_pools(const struct fixture *f)
+{
+	cleanup_json json_t *plan = json_loads(f->out, 0, NULL);
+
+	return json_array_size(jget(plan, "pools"));
+}
+
+/* The same nodes as the operator: a label decides, and without one only the only deployment has it. */
+static void test_plan_nodes_of_several(void **state)
+{
+	static const char nodes[] = NODE("n1", "1") "---\n" NODE("n2", "2");
+	struct fixture *f = *state;
+
+	assert_int_equal(run_with(f, "apply", DEPLOYMENT("a")), QM_OK);
+	assert_int_equal(run_with(f, "plan -o json", nodes), QM_OK);
+	assert_int_equal(count_pools(f), 2);
+	assert_int_equal(run_with(f, "apply", DEPLOYMENT("b")), QM_OK);
+	assert_int_equal(run_with(f, "plan -o json --deployment=a", nodes), QM_OK);
+	assert_int_equal(count_pools(f), 0);
+	assert_int_equal(count_findings(f, "Ambiguous"), 2);
+	/* as if it were labelled */
+	assert_int_equal(
+		run_with(f, "plan -o json --deployment=a",
+			 "apiVersion: coreos.com/v1\nkind: StorageNode\nmetadata: {name: n1, labels: "
+			 "{quartermaster.storage/deployment: a}}\nspec:\n  type: glusterfs\n  "
+			 "storageNetwork: {ips: [10.0.0.1]}\n  devices: [/dev/vdb]\n"),
+		QM_OK);
+	assert_int_equal(count_pools(f), 1);
+	assert_int_equal(count_findings(f, "Ambiguous"), 0);
+}
+
+#define POOL(name, label)                                                                          \
+	"apiVersion: coreos.com/v1\nkind: StoragePool\nmetadata: {name: " name ", labels: {" label \
+	"}}\nspec: {type: glusterfs, deployment: a, cluster: c, volumeType: none, epoch: 1, "      \
+	"bricks: [{id: b-000000000001, node: gone, device: /dev/vdb, address: 10.0.0.1, path: "    \
+	"/b}]}\n"
+#define VOLUME(name, ns, pool)                                                                     \
+	"apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: " name                          \
+	", labels: {quartermaster.storage/deployment: a, quartermaster.storage/namespace: " ns     \
+	", quartermaster.storage/pool: " pool "}}\nspec:\n  capacity: {storage: 1Gi}\n  "        \
+	"accessModes: [ReadWriteMany]\n  csi: {driver: csi.quartermaster.storage, volumeHandle: " \
+	"v1." pool ".d." name "}\n"
+
+static char *action_of(const struct fixture *f, const char *pool)
+{
+	cleanup_json json_t *plan = json_loads(f->out, 0, NULL);
+	size_t i;
+	json_t *o;
+
+	json_array_foreach (jget(plan, "pools"), i, o)
+		if (streq(jstr(o, "name"), pool))
+			return xstrdup(jstr(o, "action"));
+	return xstrdup("none");
+}
+
+static void expect_action(const struct fixture *f, const char *pool, const char *action)
+{
+	cleanup_free char *got = action_of(f, pool);
+
+	assert_string_equal(got, action);
+}
+
+/* The same pools, and as many volumes in them as the operator counts: a namesake's in another namespace are not ours. */
+static void test_plan_volumes_of_namesakes(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(run_with(f, "apply", DEPLOYMENT("a")), QM_OK);
+	assert_int_equal(run_with(f, "apply",
+				  POOL("a-1", "quartermaster.storage/deployment: a") "---\n" POOL(
+					  "odd", "x: y")),
+			 QM_OK);
+	assert_int_equal(run(f, "plan -o json"), QM_OK);
+	expect_action(f, "a-1", "delete");
+	expect_action(f, "odd", "none");
+	assert_int_equal(count_findings(f, "Odd"), 0);
+	assert_int_equal(run_with(f, "apply", VOLUME("pvc-1", "other", "a-1")), QM_OK);
+	assert_int_equal(run(f, "plan -o json"), QM_OK);
+	expect_action(f, "a-1", "delete");
+	assert_int_equal(run_with(f, "apply", VOLUME("pvc-2", "default", "a-1")), QM_OK);
+	assert_int_equal(run(f, "plan -o json"), QM_OK);
+	expect_action(f, "a-1", "keep");
+}
+
 static void test_bundle(void **state)
 {
 	struct fixture *f = *state;
@@ -320,6 +422,7 @@ int main(void)
 		TEST(test_get),	   TEST(test_describe),
 		TEST(test_delete), TEST(test_delete_held),
 		TEST(test_wait),   TEST(test_plan_and_status),
+		TEST(test_plan_nodes_of_several), TEST(test_plan_volumes_of_namesakes),
 		TEST(test_bundle), TEST(test_completion),
 	};
 

@@ -292,6 +292,18 @@ static void test_nobody_there(void **state)
 	assert_create(f->client, "again");
 }
 
+/* The server's last word, that it has not seen the call, may come after the call was begun. */
+static void test_restarts(void **state)
+{
+	struct fixture *f = *state;
+
+	for (int i = 0; i < 300; i++) {
+		assert_create(f->client, "before");
+		fixture_restart(f, 0, 0);
+		assert_create(f->client, "after");
+	}
+}
+
 static void test_sizes(void **state)
 {
 	struct fixture *f = *state;
@@ -386,6 +398,7 @@ int main(void)
 		with_fixture(test_late_turn),
 		with_fixture(test_stop),
 		with_fixture(test_nobody_there),
+		with_fixture(test_restarts),
 		with_fixture(test_sizes),
 		with_fixture(test_crowd_on_one),
 		with_fixture(test_crowd_on_several),

@@ -211,6 +211,13 @@ static char *volume_key(const struct worker_volume *v)
 					   : xasprintf("%c.%s", (char)v->kind, v->name);
 }
 
+static bool is_anothers(const struct fixture *f, const struct worker_volume *v, const char *key)
+{
+	const char *owner = jstr(f->owners, key);
+
+	return v->owner && owner && !streq(v->owner, owner);
+}
+
 static int w_create(struct workers *w, const struct worker_pool *pool,
 		    const struct worker_volume *v, int64_t size, struct error *err)
 {
@@ -218,7 +225,11 @@ static int w_create(struct workers *w, const struct worker_pool *pool,
 	cleanup_free char *key = volume_key(v);
 	if (f->make_rc < 0)
 		return error_set(err, -f->make_rc, "it cannot be made");
+	if (is_anothers(f, v, key))
+		return error_set(err, ESTALE, "volume %s is another's", v->name);
 	int rc = worker_fault(f, err);
+	if (rc == 0 && v->owner)
+		json_object_set_new(f->owners, key, json_string(v->owner));
 	if (rc == 0 && jint(f->volumes, pool->name, key) < size)
 		jset(f->volumes, json_integer(size), pool->name, key);
 	return rc;
@@ -257,6 +268,7 @@ static int w_resize(struct workers *w, const struct worker_pool *pool,
 	cleanup_free char *key = volume_key(v);
 	if (!jget(f->volumes, pool->name, key))
 		return error_set(err, ENOENT, "there is no volume %s", v->name);
+	f->resized++;
 	return w_create(w, pool, v, size, err);
 }
 
@@ -267,9 +279,12 @@ static int w_remove(struct workers *w, const struct worker_pool *pool,
 	cleanup_free char *key = volume_key(v);
 	if (f->on_remove)
 		f->on_remove(f, v->name);
+	if (is_anothers(f, v, key))
+		return 0;
 	int rc = worker_fault(f, err);
 	if (rc == 0) {
 		json_object_del(jget(f->volumes, pool->name), key);
+		json_object_del(f->owners, key);
 		json_object_del(f->copies, key);
 		json_object_del(f->data, key);
 		json_object_del(f->halves, key);
@@ -313,6 +328,8 @@ static int w_find(struct workers *w, const struct worker_pool *pool, const struc
 		return error_set(err, ENOENT, "there is no volume %s", v->name);
 	if (rc == 0)
 		*ret = described(key, size);
+	if (rc == 0 && jget(f->owners, key))
+		json_object_set(*ret, "owner", jget(f->owners, key));
 	return rc;
 }
 
@@ -451,9 +468,18 @@ static int p_pools(struct platform *p, const json_t *pools, struct error *err)
 	return 0;
 }
 
-static const struct platform_ops platform_ops = {
-	.pools = p_pools, .machine = p_machine, .agent_ensure = p_ensure, .agent_remove = p_remove
-};
+static int p_users(struct platform *p, const json_t *pv, char **ret, struct error *err)
+{
+	if (of_platform(p)->users)
+		*ret = xstrdup(of_platform(p)->users);
+	return of_platform(p)->users != NULL;
+}
+
+static const struct platform_ops platform_ops = { .pools = p_pools,
+						  .machine = p_machine,
+						  .agent_ensure = p_ensure,
+						  .agent_remove = p_remove,
+						  .users = p_users };
 
 /* ---- agents -------------------------------------------------------------------------------------- */
 
@@ -636,6 +662,7 @@ struct fixture *fixture_new(void)
 	f->agents = json_object();
 	f->copies = json_object();
 	f->halves = json_object();
+	f->owners = json_object();
 	f->data = json_object();
 	f->pool_bytes = 10 * GIB;
 	f->leads = true;
@@ -678,6 +705,7 @@ void fixture_free(struct fixture *f)
 	json_decref(f->snapshots);
 	json_decref(f->copies);
 	json_decref(f->halves);
+	json_decref(f->owners);
 	json_decref(f->data);
 	json_decref(f->agents);
 	json_decref(f->told);

@@ -28,6 +28,7 @@ struct fixture {
 	struct workers workers;
 	bool leads;
 	int64_t epoch;
+	int resized; /* how often a worker was asked to grow a volume */
 	int fail_at, writes; /* the write that fails, counted from 1; 0: none */
 	bool fail_after;
 	bool failed;
@@ -43,6 +44,7 @@ struct fixture {
 	const char *unseen; /* name of an object that the cache does not have yet; NULL: none */
 	const char *refused; /* name of an object that the API refuses to write; NULL: none */
 	json_t *volumes; /* object: pool to object of names: the directories */
+	json_t *owners; /* object: of those that have one, by name */
 	json_t *snapshots; /* object: pool to object of names: what is said of each */
 	int copying; /* how often a copy is still under way when it is asked for */
 	json_t *copies; /* object: volumes that are being copied, to how often that was asked for */
@@ -57,6 +59,7 @@ struct fixture {
 	int make_rc; /* what they answer where something is to be made */
 	json_t *agents; /* object: names of nodes whose agent runs */
 	json_t *told; /* how pools are reached, as the platform was last told; NULL: never */
+	const char *users; /* what the platform says of who uses volumes; NULL: nobody does */
 	bool agents_silent;
 	int interruptible; /* calls of the platform since it was reset that allowed to stop bricks */
 	int64_t pool_bytes; /* capacity of each pool */

@@ -464,9 +464,73 @@ static void any_write_may_fail(void **state)
 	}
 }
 
+static bool is_protected(struct fixture *f, const char *claim)
+{
+	cleanup_json json_t *c = get_claim(f, claim);
+
+	return object_has_finalizer(c, CLAIM_PROTECTION);
+}
+
+/* A claim that is in use stays as it is, with its volume, until it is not; over a restart, too. */
+static void deleted_in_use(void **state)
+{
+	struct fixture *f = fixture_online();
+	size_t events;
+
+	add_claim(f, "a", "gold", "1Gi");
+	settle(f);
+	assert_true(is_protected(f, "a"));
+	f->users = "it is mounted on /mnt";
+	discard(f, &KIND_PVC, "a");
+	settle(f);
+	cleanup_json json_t *claim = get_claim(f, "a"), *pv = get_pv_of(f, "a");
+	assert_true(object_deleting(claim));
+	assert_non_null(strstr(claim_said(claim, "Held"), "mounted on /mnt"));
+	assert_true(said(f, "ClaimInUse", "mounted on /mnt"));
+	assert_true(phase_is(f, &KIND_PV, object_name(pv), "Bound"));
+	assert_true(has_volume(f, "gold-1", object_name(pv)));
+	events = f->events.count;
+	fixture_restart(f);
+	settle(f);
+	assert_int_equal(f->events.count, events); /* said once */
+	assert_true(has_volume(f, "gold-1", object_name(pv)));
+	f->users = NULL;
+	settle(f);
+	assert_int_equal(count(f, &KIND_PVC), 0);
+	assert_int_equal(count(f, &KIND_PV), 0);
+	assert_false(has_volume(f, "gold-1", object_name(pv)));
+	fixture_free(f);
+}
+
+/* A claim of a version before is held from the first look on; one that was never bound, and of a cluster, never. */
+static void held_from_now_on(void **state)
+{
+	struct fixture *f = fixture_online();
+
+	add_claim(f, "a", "gold", "1Gi");
+	add_claim(f, "huge", "gold", "1000Gi");
+	settle(f);
+	patch(f, &KIND_PVC, "a", json_pack("{s:{s:n}}", "metadata", "finalizers"));
+	fixture_restart(f);
+	settle(f);
+	assert_true(is_protected(f, "a"));
+	assert_false(is_protected(f, "huge"));
+	f->users = "somebody has it";
+	discard(f, &KIND_PVC, "huge");
+	settle(f);
+	assert_int_equal(count(f, &KIND_PVC), 1);
+	f->op.binder = false;
+	patch(f, &KIND_PVC, "a", json_pack("{s:{s:n}}", "metadata", "finalizers"));
+	settle(f);
+	assert_false(is_protected(f, "a"));
+	fixture_free(f);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(deleted_in_use),
+		cmocka_unit_test(held_from_now_on),
 		cmocka_unit_test(claim_is_left_alone_until_bound),
 		cmocka_unit_test(deleted_before_it_is_bound),
 		cmocka_unit_test(pool_is_not_seen_yet),

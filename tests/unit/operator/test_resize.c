@@ -199,6 +199,78 @@ static void any_write_may_fail(void **state)
 	}
 }
 
+/* A claim on a file, bound; then kubelet has the last word. */
+static struct fixture *grown_on_node(void)
+{
+	struct fixture *f = fixture_online();
+
+	cleanup_json json_t *claim =
+		json_pack("{s:s, s:s, s:{s:s, s:s}, s:{s:s, s:[s], s:{s:{s:s}}}}", "apiVersion",
+			  "v1", "kind", "PersistentVolumeClaim", "metadata", "name", "c1",
+			  "namespace", f->op.ns, "spec", "storageClassName", "files", "accessModes",
+			  "ReadWriteOnce", "resources", "requests", "storage", "1Gi");
+
+	add_storage_class(f, "files", json_pack("{s:s}", "kind", "file"), NULL);
+	assert_int_equal(kube_create(f->api, &KIND_PVC, claim, NULL, NULL), 0);
+	settle(f);
+	f->op.binder = false;
+	ask_for(f, "c1", "3Gi");
+	settle(f);
+	assert_sizes(f, "c1", "3Gi", "1Gi");
+	assert_state(f, "c1", "3Gi", "NodeResizePending");
+	return f;
+}
+
+/* As kubelet does it: all else that the operator said of the claim stays. */
+static void say_of_node(struct fixture *f, const char *state)
+{
+	cleanup_json json_t *p = json_pack("{s:{s:{s:s}}}", "status", "allocatedResourceStatuses",
+					   "storage", state);
+
+	assert_int_equal(kube_patch(f->api, &KIND_PVC, f->op.ns, "c1", "status", KUBE_PATCH_MERGE,
+				    p, NULL, NULL),
+			 0);
+}
+
+/* kubelet does not try again what a node called infeasible, until who resizes begins anew. */
+static void infeasible_on_node(void **state)
+{
+	struct fixture *f = grown_on_node();
+
+	for (int i = 0; i < 2; i++) {
+		int grown = f->resized;
+
+		say_of_node(f, "NodeResizeInfeasible");
+		settle(f);
+		assert_state(f, "c1", "3Gi", "NodeResizePending");
+		cleanup_json json_t *claim = get_claim(f, "c1");
+		assert_non_null(claim_said(claim, "FileSystemResizePending"));
+		/* from the beginning: the volume in its pool, too */
+		assert_int_equal(f->resized, grown + 1);
+	}
+	assert_int_equal(ledger_promised(f->op.ledger, NULL), 3 * GIB);
+	/* what is pending, or in progress, is not touched */
+	int grown = f->resized;
+	say_of_node(f, "NodeResizeInProgress");
+	settle(f);
+	assert_state(f, "c1", "3Gi", "NodeResizeInProgress");
+	assert_int_equal(f->resized, grown);
+	fixture_free(f);
+}
+
+/* Asked for less after that: nothing shrinks, and the node is asked for what the volume has. */
+static void infeasible_then_less(void **state)
+{
+	struct fixture *f = grown_on_node();
+
+	say_of_node(f, "NodeResizeInfeasible");
+	ask_for(f, "c1", "2Gi");
+	settle(f);
+	assert_sizes(f, "c1", "3Gi", "1Gi");
+	assert_state(f, "c1", "3Gi", "NodeResizePending");
+	fixture_free(f);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -210,6 +282,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(volume_of_another),
 		cmocka_unit_test(pool_is_anothers),
 		cmocka_unit_test(any_write_may_fail),
+		cmocka_unit_test(infeasible_on_node),
+		cmocka_unit_test(infeasible_then_less),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

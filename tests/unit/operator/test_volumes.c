@@ -645,6 +645,71 @@ static void make_again(struct fixture *f, struct handle *id)
 	f->on_remove = while_removing;
 }
 
+/* We were stopped right before the worker got its order: another leader has removed the volume, and made its successor. */
+static void while_stopped(struct fixture *f, const char *name)
+{
+	const char *key;
+	json_t *value;
+	void *next;
+
+	f->on_remove = NULL;
+	json_object_foreach_safe(f->owners, next, key, value)
+		json_object_set_new(f->owners, key, json_string("its-successor"));
+}
+
+/* names.c keeps one process from it; another's orders are told from ours by whose volume they mean. */
+static void successor_stays(void **state)
+{
+	struct fixture *f = fixture_online();
+	struct handle id;
+	char *first = NULL;
+
+	make_again(f, &id);
+	{
+		cleanup_json json_t *pv = get(f, &KIND_PV, id.name);
+		first = xstrdup(object_annotation(pv, "quartermaster.storage/incarnation"));
+	}
+	f->on_remove = while_stopped;
+	assert_int_equal(discard_volume(f, &id), 0);
+	assert_true(has_volume(f, POOL, id.name));
+	/* without a record: what is there is removed, whosever it was */
+	f->on_remove = NULL;
+	assert_int_equal(discard_volume(f, &id), 0);
+	assert_false(has_volume(f, POOL, id.name));
+	/* each of that name is another */
+	make_again(f, &id);
+	cleanup_json json_t *pv = get(f, &KIND_PV, id.name);
+	assert_string_not_equal(object_annotation(pv, "quartermaster.storage/incarnation"), first);
+	/* and by the volume loop */
+	f->on_remove = while_stopped;
+	patch(f, &KIND_PV, id.name,
+	      json_pack("{s:{s:s}}", "spec", "persistentVolumeReclaimPolicy", "Delete"));
+	settle(f);
+	assert_null(f->on_remove);
+	assert_true(has_volume(f, POOL, id.name));
+	free(first);
+	fixture_free(f);
+}
+
+/* A person deleted the record alone, and while we look for its data another leader makes a volume of that name. */
+static void unrecorded_successor_stays(void **state)
+{
+	struct fixture *f = fixture_online();
+	struct handle id;
+
+	make_again(f, &id);
+	{
+		cleanup_json json_t *pv = get(f, &KIND_PV, id.name);
+		patch(f, &KIND_PV, id.name, json_pack("{s:{s:[]}}", "metadata", "finalizers"));
+		assert_int_equal(kube_delete(f->api, &KIND_PV, NULL, id.name, NULL, NULL), 0);
+		fixture_restart(f);
+	}
+	f->on_remove = while_stopped;
+	assert_int_equal(discard_volume(f, &id), 0);
+	assert_true(has_volume(f, POOL, id.name));
+	fixture_free(f);
+}
+
 static void used_again(void **state)
 {
 	struct fixture *f = fixture_online();
@@ -688,6 +753,8 @@ int main(void)
 		cmocka_unit_test(kept_data_stays),
 		cmocka_unit_test(found_while_making),
 		cmocka_unit_test(used_again),
+		cmocka_unit_test(successor_stays),
+		cmocka_unit_test(unrecorded_successor_stays),
 		cmocka_unit_test(snapshots_are_promised),
 		cmocka_unit_test(snapshots_are_given_up),
 		cmocka_unit_test(any_write_may_fail),
