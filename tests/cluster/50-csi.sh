@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Applications on volumes: the CSI driver on a real cluster, its client in a container of its own, and
-# what happens to either under I/O. Prints TAP. QM_LONG=1: the node service is killed 50 times.
+# what happens to either under I/O. Prints TAP. QM_LONG=1: the node service is killed 50 times,
+# and pods read of each other 200 times.
 # timeout: 1200
 . "$(dirname "$0")/lib.sh"
 . tests/cluster/store.sh
+. tests/cluster/rounds.sh
 
 # Applications let go of their volumes while there is somebody to take them away.
 own_cleanup() {
@@ -135,6 +137,9 @@ sums() {
 check "three pods share a volume" shared
 check "on three machines" eval '[ "$(nodes_of app=web)" = 3 ]'
 check "and read the same of each other" wait_for 30 sums
+count=$([[ ${QM_LONG:-} ]] && echo 200 || echo 30)
+mapfile -t web < <(k get pod -l app=web -o name | cut -d / -f 2)
+check "what one wrote and closed, the next that opens it reads: $count rounds" rounds "$count" "${web[0]}" "${web[1]}"
 
 # ---- what happens under I/O
 
