@@ -698,12 +698,9 @@ static void unrecorded_successor_stays(void **state)
 	struct handle id;
 
 	make_again(f, &id);
-	{
-		cleanup_json json_t *pv = get(f, &KIND_PV, id.name);
-		patch(f, &KIND_PV, id.name, json_pack("{s:{s:[]}}", "metadata", "finalizers"));
-		assert_int_equal(kube_delete(f->api, &KIND_PV, NULL, id.name, NULL, NULL), 0);
-		fixture_restart(f);
-	}
+	patch(f, &KIND_PV, id.name, json_pack("{s:{s:[]}}", "metadata", "finalizers"));
+	assert_int_equal(kube_delete(f->api, &KIND_PV, NULL, id.name, NULL, NULL), 0);
+	fixture_restart(f);
 	f->on_remove = while_stopped;
 	assert_int_equal(discard_volume(f, &id), 0);
 	assert_true(has_volume(f, POOL, id.name));
