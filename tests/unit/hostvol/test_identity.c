@@ -28,6 +28,11 @@
 	"{\"driverVolumeType\":\"ISCSI\",\"consumer\":\"other\",\"data\":{\"volumeId\":\"v\","     \
 	"\"targetIqn\":\"" SAN_IQN "\",\"targetPortal\":\"192.0.2.1\",\"targetLun\":1}}"
 
+/* The same LUN, written otherwise. */
+#define OTHER_WORDS                                                                                \
+	"{\"driverVolumeType\":\"ISCSI\",\"consumer\":\"other\",\"data\":{\"volumeId\":\"v\","     \
+	"\"targetIqn\":\"" SAN_IQN "\",\"targetPortal\":\"192.0.2.1\",\"targetLun\":\"01\"}}"
+
 struct scene {
 	struct rig *rig;
 	struct san san;
@@ -178,6 +183,23 @@ static void test_another_consumer(void **state)
 	assert_recorded(s, 1, "mine");
 	assert_int_equal(rig_disconnect(s->rig, "v", "", 0), 0);
 	assert_int_equal(connects(s, OTHER), 0);
+	assert_recorded(s, 1, "stranger");
+}
+
+/* Nor does it matter how he writes where it is: it is the volume's id that the others count on. */
+static void test_another_consumer_in_other_words(void **state)
+{
+	struct scene *s = *state;
+
+	assert_int_equal(connects(s, VOLUME), 0);
+	assert_int_equal(connects(s, OTHER_WORDS), 0);
+	assert_recorded(s, 2, "mine");
+	assert_int_equal(rig_disconnect(s->rig, "v", "other", 0), 0);
+	exchange_in_reboot(s);
+	assert_refused(s, OTHER_WORDS);
+	assert_recorded(s, 1, "mine");
+	assert_int_equal(rig_disconnect(s->rig, "v", "", 0), 0);
+	assert_int_equal(connects(s, OTHER_WORDS), 0);
 	assert_recorded(s, 1, "stranger");
 }
 
@@ -419,6 +441,7 @@ int main(void)
 		IDENTITY_TEST(test_while_it_is_connected),
 		IDENTITY_TEST(test_by_another_portal),
 		IDENTITY_TEST(test_another_consumer),
+		IDENTITY_TEST(test_another_consumer_in_other_words),
 		IDENTITY_TEST(test_an_expectation),
 		IDENTITY_TEST(test_a_failed_attempt),
 		IDENTITY_TEST(test_a_record_without),
