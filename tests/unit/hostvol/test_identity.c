@@ -320,6 +320,57 @@ static void test_forget_in_use(void **state)
 	assert_int_equal(rig_records(s->rig), 0);
 }
 
+/* What is refused has changed nothing, for none of its consumers. */
+static void test_forget_in_use_by_one(void **state)
+{
+	struct scene *s = *state;
+	cleanup_free char *after = NULL;
+
+	assert_int_equal(connects(s, VOLUME), 0);
+	assert_int_equal(connects(s, OTHER), 0);
+	san_set_busy(&s->san, 1, true);
+	san_export(&s->san, 1, "stranger");
+	assert_int_equal(forgets(s), -EBUSY);
+	assert_recorded(s, 2, "mine");
+	after = records(s);
+	assert_non_null(strstr(after, "\"other\""));
+	assert_null(strstr(after, "\"disconnecting\""));
+	san_set_busy(&s->san, 1, false);
+	assert_int_equal(forgets(s), 0);
+	assert_int_equal(rig_records(s->rig), 0);
+}
+
+static struct scene *told; /* whose storage is mended when it has answered */
+static int answers_left;
+static typeof(((struct hostvol_host *)0)->inquiry) real_inquiry;
+
+static int inquiry_then_mended(const struct hostvol_host *host, const char *device, unsigned page,
+			       unsigned char *buf, size_t size, int timeout_ms)
+{
+	int r = real_inquiry(host, device, page, buf, size, timeout_ms);
+
+	if (page == 0x80 && --answers_left == 0)
+		san_export(&told->san, 1, "mine");
+	return r;
+}
+
+/* The storage gives the volume its place back while somebody forgets it: it is not taken away. */
+static void test_forget_what_comes_back(void **state)
+{
+	struct scene *s = *state;
+
+	assert_int_equal(connects(s, VOLUME), 0);
+	san_export(&s->san, 1, "stranger");
+	told = s;
+	answers_left = 1;
+	real_inquiry = s->rig->fake->host.inquiry;
+	s->rig->fake->host.inquiry = inquiry_then_mended;
+	assert_int_equal(forgets(s), -EBUSY);
+	s->rig->fake->host.inquiry = real_inquiry;
+	assert_recorded(s, 1, "mine");
+	assert_int_equal(san_disks(&s->san), 1);
+}
+
 /* ---- interruptions -------------------------------------------------------------------------- */
 
 static void act_in_child(struct scene *s, const char *what)
@@ -448,6 +499,8 @@ int main(void)
 		IDENTITY_TEST(test_half_a_disconnect),
 		IDENTITY_TEST(test_forget),
 		IDENTITY_TEST(test_forget_in_use),
+		IDENTITY_TEST(test_forget_in_use_by_one),
+		IDENTITY_TEST(test_forget_what_comes_back),
 		cmocka_unit_test(test_interrupted_reconnects),
 		cmocka_unit_test(test_interrupted_first),
 		cmocka_unit_test(test_interrupted_forget),
