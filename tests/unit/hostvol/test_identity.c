@@ -241,6 +241,8 @@ static void test_a_failed_attempt(void **state)
 
 /* ---- records that say less ------------------------------------------------------------------ */
 
+static typeof(((struct hostvol_host *)0)->inquiry) real_inquiry;
+
 static void edit_records(struct scene *s, const char *sed)
 {
 	cleanup_free char *command =
@@ -263,6 +265,37 @@ static void test_a_record_without(void **state)
 	exchange_in_reboot(s);
 	assert_refused(s, VOLUME);
 	assert_refused(s, OTHER);
+}
+
+/* A page 0x83 with one name, for those who had none before. */
+static int inquiry_with_name(const struct hostvol_host *host, const char *device, unsigned page,
+			     unsigned char *buf, size_t size, int timeout_ms)
+{
+	static const unsigned char named[] = { 0, 0x83, 0, 12, 1, 3, 0, 8,
+					       0x50, 1, 2, 3, 4, 5, 6, 7 };
+
+	if (page != 0x83)
+		return real_inquiry(host, device, page, buf, size, timeout_ms);
+	memcpy(buf, named, sizeof(named));
+	return sizeof(named);
+}
+
+/* Storage that names its volumes since its last update is asked for what it said before, too. */
+static void test_named_otherwise(void **state)
+{
+	struct scene *s = *state;
+
+	assert_int_equal(connects(s, VOLUME), 0);
+	real_inquiry = s->rig->fake->host.inquiry;
+	s->rig->fake->host.inquiry = inquiry_with_name;
+	assert_int_equal(connects(s, VOLUME), 0);
+	san_reboot(s->rig, &s->san);
+	assert_int_equal(connects(s, VOLUME), 0);
+	assert_recorded(s, 1, "mine");
+	exchange_in_reboot(s);
+	assert_int_equal(connects(s, VOLUME), -ESTALE);
+	assert_recorded(s, 1, "mine");
+	s->rig->fake->host.inquiry = real_inquiry;
 }
 
 /* A disconnect that was interrupted has not forgotten it either; one that has ended, has. */
@@ -342,7 +375,6 @@ static void test_forget_in_use_by_one(void **state)
 
 static struct scene *told; /* whose storage is mended when it has answered */
 static int answers_left;
-static typeof(((struct hostvol_host *)0)->inquiry) real_inquiry;
 
 static int inquiry_then_mended(const struct hostvol_host *host, const char *device, unsigned page,
 			       unsigned char *buf, size_t size, int timeout_ms)
@@ -496,6 +528,7 @@ int main(void)
 		IDENTITY_TEST(test_an_expectation),
 		IDENTITY_TEST(test_a_failed_attempt),
 		IDENTITY_TEST(test_a_record_without),
+		IDENTITY_TEST(test_named_otherwise),
 		IDENTITY_TEST(test_half_a_disconnect),
 		IDENTITY_TEST(test_forget),
 		IDENTITY_TEST(test_forget_in_use),
