@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/rand.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -514,6 +515,119 @@ static void test_interrupted_forget(void **state)
 	}
 }
 
+/* ---- any order ------------------------------------------------------------------------------ */
+
+#define LIVES 60
+#define STEPS 30
+
+static const char *const who[] = { "", "other", "third" };
+
+/* The identity that all records with one agree on; "" for none. */
+static void agreed(struct scene *s, char *buf, size_t size)
+{
+	cleanup_free char *text = records(s);
+	cleanup_json json_t *list = NULL;
+	const json_t *r;
+	size_t i;
+
+	assert_int_equal(json_parse(text, strlen(text), &list, NULL), 0);
+	buf[0] = '\0';
+	json_array_foreach (list, i, r) {
+		const char *id = jstr(jget(r, "detail"), "identity");
+
+		if (!id)
+			continue;
+		if (buf[0])
+			assert_string_equal(buf, id);
+		snprintf(buf, size, "%s", id);
+	}
+}
+
+static int connect_as(struct scene *s, const char *consumer, bool words)
+{
+	cleanup_free char *json = xasprintf("{\"driverVolumeType\":\"ISCSI\",\"consumer\":\"%s\","
+					    "\"data\":{\"volumeId\":\"v\",\"targetIqn\":\"" SAN_IQN
+					    "\",\"targetPortal\":\"192.0.2.1\",\"targetLun\":\"%s\"}}",
+					    consumer, words ? "01" : "1");
+
+	return connects(s, json);
+}
+
+static int act(struct scene *s, unsigned what, const char *consumer, bool words)
+{
+	cleanup_free char *done = NULL;
+
+	switch (what) {
+	case 0:
+		return rig_disconnect(s->rig, "v", consumer, 0);
+	case 1:
+		return forgets(s);
+	case 2:
+		return hostvol_recover_json(s->rig->h, &done, NULL);
+	default:
+		return connect_as(s, consumer, words);
+	}
+}
+
+/* In a process that dies, or has an error, at some call; or here. */
+static int act_with(struct scene *s, struct prng *random, unsigned what, const char *consumer)
+{
+	bool words = streq(consumer, "other");
+	int status;
+	pid_t pid;
+
+	if (prng_below(random, 2))
+		return act(s, what, consumer, words);
+	fake_set_fault(s->rig->fake, (enum fake_fault)(1 + prng_below(random, 3)),
+		       1 + (int)prng_below(random, 40));
+	pid = fork();
+	if (pid == 0)
+		_exit(act(s, what, consumer, words) < 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	fake_set_fault(s->rig->fake, FAULT_NONE, 0);
+	return -1;
+}
+
+static void one_life(struct scene *s, struct prng *random)
+{
+	static const char *const volumes[] = { "mine", "stranger", "third", "" };
+	char before[100], after[100], live[100] = "serial.mine";
+
+	for (int step = 0; step < STEPS; step++) {
+		unsigned what = (unsigned)prng_below(random, 9);
+		const char *volume = volumes[prng_below(random, 4)];
+		int r = -1;
+
+		agreed(s, before, sizeof(before));
+		if (what == 8)
+			san_reboot(s->rig, &s->san);
+		if (what >= 7) {
+			san_export(&s->san, 1, volume);
+			snprintf(live, sizeof(live), "serial.%s", volume);
+		} else {
+			r = act_with(s, random, what, who[prng_below(random, 3)]);
+		}
+		agreed(s, after, sizeof(after));
+		if (before[0] && after[0])
+			assert_string_equal(before, after);
+		if (what >= 3 && r >= 0)
+			assert_string_equal(after, live);
+	}
+}
+
+/* Whatever happens, the volume is one until nobody counts on it, and who gets it gets that one. */
+static void test_any_order(void **state)
+{
+	for (uint64_t life = 1; life <= LIVES; life++) {
+		struct prng random = { life * 7919 };
+		void *own;
+
+		setup(&own);
+		one_life(own, &random);
+		teardown(&own);
+	}
+}
+
 #define IDENTITY_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -537,6 +651,7 @@ int main(void)
 		cmocka_unit_test(test_interrupted_reconnects),
 		cmocka_unit_test(test_interrupted_first),
 		cmocka_unit_test(test_interrupted_forget),
+		cmocka_unit_test(test_any_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
