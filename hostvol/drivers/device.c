@@ -89,16 +89,35 @@ static const char *after(const char *text, const char *prefix)
 	return strncmp(text, prefix, len) == 0 ? text + len : NULL;
 }
 
+/* "partition N of …" of a disk, "partN-…" of its map: both without that, or false. */
+static bool same_partition(const char **uuid, const char **disk)
+{
+	const char *of = after(*disk, "partition ");
+	char prefix[32];
+	int len = of ? (int)strcspn(of, " ") : 0;
+
+	if (!of)
+		return true;
+	snprintf(prefix, sizeof(prefix), "part%.*s-", len, of);
+	*uuid = after(*uuid, prefix);
+	*disk = after(of + len, " of ");
+	return *uuid && *disk;
+}
+
 /* One is the multipath map of the other: udev's links lead to the disk, or to its map. */
 static bool is_map_of(const char *map, const char *disk)
 {
-	const char *uuid = after(map, NAMELESS " dm/uuid "), *wwid = after(disk, NAMELESS " wwid ");
+	const char *uuid = after(map, NAMELESS " dm/uuid "), *wwid;
 	struct identity id = { 0 };
 
+	disk = after(disk, NAMELESS " ");
+	if (!uuid || !disk || !same_partition(&uuid, &disk))
+		return false;
+	wwid = after(disk, "wwid ");
 	if (!wwid)
-		wwid = after(disk, NAMELESS " device/wwid ");
+		wwid = after(disk, "device/wwid ");
 	wwid = wwid ? strchr(wwid, '.') : NULL; /* naa.…, eui.… */
-	if (!uuid || !wwid || !after(uuid, "mpath-"))
+	if (!wwid || !after(uuid, "mpath-"))
 		return false;
 	identity_add(&id, "wwid", wwid + 1, strlen(wwid + 1));
 	return identity_is_called(&id, uuid);

@@ -341,11 +341,15 @@ static void test_partition(void **state)
 	tree_put(rig->dir, "naa.mine", "/sys/dev/block/device/wwid");
 	tree_put(rig->dir, "2", "/sys/dev/block/7:0/partition");
 	assert_int_equal(connect_with(rig, &vendors[0], &err), -ESTALE);
-	/* nor is the whole disk, or its map, the partition */
+	/* nor is the whole disk, or its map, the partition; but that of the map is */
 	put_name(rig, "device/wwid", "naa.mine");
 	assert_int_equal(connect_with(rig, &vendors[0], &err), -ESTALE);
 	put_name(rig, "dm/uuid", "mpath-naa.mine");
 	assert_int_equal(connect_with(rig, &vendors[0], &err), -ESTALE);
+	put_name(rig, "dm/uuid", "part2-mpath-naa.mine");
+	assert_int_equal(connect_with(rig, &vendors[0], &err), -ESTALE);
+	put_name(rig, "dm/uuid", "part1-mpath-naa.mine");
+	assert_int_equal(connect_with(rig, &vendors[0], &err), 0);
 	tree_drop(rig->dir, "/sys/dev/block/7:0");
 	tree_put(rig->dir, "1", "/sys/dev/block/7:0/partition");
 	tree_put(rig->dir, "naa.mine", "/sys/dev/block/device/wwid");
