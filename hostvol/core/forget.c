@@ -51,7 +51,7 @@ static int forget_one(const struct forgetting *f, const json_t *record, json_t *
 	return json_array_append_new(out, o) < 0 ? no_memory(f->err) : 0;
 }
 
-/* Its consumer counts on it still, unless he has come or gone by himself since. */
+/* Its consumer counts on it still, unless he has come back by himself. */
 static int put_back(const struct call *c, const json_t *record, struct error *err)
 {
 	cleanup_attachment struct attachment *a = NULL, *now = NULL;
