@@ -13,8 +13,17 @@
 
 const char *const identity_keys[] = { "identity", NULL };
 
+/* Whether it is what is recorded, where something is. */
+static bool is_recorded(const struct identity *id, const char *recorded)
+{
+	struct identity before;
+
+	identity_from_text(recorded, &before);
+	return !before.count || identity_same(&before, id);
+}
+
 int identity_of_scsi(const struct call *c, const char *disk, const char *expected,
-		     struct identity *ret, struct error *err)
+		     const char *recorded, struct identity *ret, struct error *err)
 {
 	unsigned char page[PAGE_MAX] = { 0 };
 	struct identity id = { 0 };
@@ -30,7 +39,8 @@ int identity_of_scsi(const struct call *c, const char *disk, const char *expecte
 	/* without page 0x83 the serial number is all there is; a device that does not answer is none */
 	if (r < 0 && r != -EOPNOTSUPP && r != -EBADMSG)
 		return error_errno(err, -r, "%s does not say which volume it is", path);
-	if (!id.count || (expected && !identity_is_called(&id, expected))) {
+	if (!id.count || (expected && !identity_is_called(&id, expected)) ||
+	    !is_recorded(&id, recorded)) {
 		memset(page, 0, sizeof(page));
 		r = c->host->inquiry(c->host, path, 0x80, page, 252, left);
 		if (r >= 0)

@@ -53,10 +53,11 @@ bool identity_same(const struct identity *a, const struct identity *b);
 
 /*
  * Asks a SCSI disk: for page 0x83, and where that is missing, or does not have the expected name
- * (may be NULL), for its serial number too. -ENXIO: the kernel does not let it be opened yet.
+ * (may be NULL) or what is recorded (may be ""), for its serial number too: that may be all that was
+ * known of it. -ENXIO: the kernel does not let it be opened yet.
  */
 int identity_of_scsi(const struct call *c, const char *disk, const char *expected,
-		     struct identity *ret, struct error *err);
+		     const char *recorded, struct identity *ret, struct error *err);
 /* Asks a namespace. -ENXIO as above. */
 int identity_of_nvme(const struct call *c, const char *disk, struct identity *ret,
 		     struct error *err);

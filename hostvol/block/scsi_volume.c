@@ -71,7 +71,7 @@ static int find_map(const struct call *c, const struct disks *d, struct map *ret
 
 struct question {
 	const struct call *c;
-	const char *name, *expected;
+	const char *name, *expected, *recorded;
 	struct identity *live;
 	struct error *err;
 	int result;
@@ -82,7 +82,7 @@ static int has_answered(void *arg)
 {
 	struct question *q = arg;
 
-	q->result = identity_of_scsi(q->c, q->name, q->expected, q->live, q->err);
+	q->result = identity_of_scsi(q->c, q->name, q->expected, q->recorded, q->live, q->err);
 	return q->result != -ENXIO;
 }
 
@@ -92,6 +92,7 @@ static int check_identity(const struct call *c, struct attachment *a, const char
 	struct question q = { .c = c,
 			      .name = name,
 			      .expected = attachment_param(a, "wwn"),
+			      .recorded = attachment_detail(a, "identity"),
 			      .live = live,
 			      .err = err };
 	cleanup_watch struct watch w = WATCH_INIT;

@@ -212,7 +212,9 @@ static int disconnect_json(struct hostvol *h, const char *json, unsigned flags,
 	if (!ret->consumer || !ret->path)
 		return no_memory(err);
 	c.given = i.data;
-	r = attach_disconnect(&c, ret->volume_id, i.consumer, flags & HOSTVOL_FORCE, &a, err);
+	r = attach_disconnect(&c, ret->volume_id, i.consumer,
+			      flags & HOSTVOL_FORCE ? ATTACH_END_FORCE : ATTACH_END_CAREFUL, &a,
+			      err);
 	if (r >= 0 && a && a->path) {
 		free(ret->path);
 		ret->path = TAKE_PTR(a->path);

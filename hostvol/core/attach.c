@@ -233,8 +233,19 @@ int attach_connect(const struct call *c, struct attachment **want, struct error 
 	return r < 0 ? r : do_connect(c, *want, r > 0 ? old : NULL, err);
 }
 
+int attach_refuse_healthy(const struct call *c, struct attachment *a, struct error *err)
+{
+	if (!attachment_has_consumer(a) || a->driver->verify(c, a, NULL) < 0)
+		return 0;
+	return error_set(err, EBUSY,
+			 "volume %.150s is at %.150s, and is what was connected: nothing is "
+			 "forgotten (hostvol disconnect ends its use)",
+			 a->volume_id, a->path ? a->path : "its place");
+}
+
 /* Under the record's lock. A disconnect that was refused leaves the volume as it was. */
-static int do_disconnect(const struct call *c, struct attachment *a, bool force, struct error *err)
+static int do_disconnect(const struct call *c, struct attachment *a, enum attach_end how,
+			 struct error *err)
 {
 	cleanup_lock struct lock target = LOCK_INIT;
 	bool had_consumer = attachment_has_consumer(a);
@@ -242,22 +253,24 @@ static int do_disconnect(const struct call *c, struct attachment *a, bool force,
 	int r;
 
 	r = lock_target(c, a, &target, err);
+	if (r >= 0 && how == ATTACH_END_BROKEN)
+		r = attach_refuse_healthy(c, a, err);
+	if (r >= 0)
+		r = set_state(c, a, STATE_DISCONNECTING, err);
 	if (r < 0)
 		return r;
-	r = set_state(c, a, STATE_DISCONNECTING, err);
-	if (r < 0)
-		return r;
-	r = attach_clear_away(c, a, force, err);
+	r = attach_clear_away(c, a, how == ATTACH_END_FORCE, err);
 	if (r < 0 && had_consumer) {
 		undo = call_undo(c);
-		if (a->driver->verify(&undo, a, NULL) >= 0)
+		/* who did not ask for its end counts on it, whatever is left */
+		if (how == ATTACH_END_BROKEN || a->driver->verify(&undo, a, NULL) >= 0)
 			set_state(&undo, a, STATE_ATTACHED, NULL);
 	}
 	return r;
 }
 
-int attach_disconnect(const struct call *c, const char *volume_id, const char *consumer, bool force,
-		      struct attachment **ret, struct error *err)
+int attach_disconnect(const struct call *c, const char *volume_id, const char *consumer,
+		      enum attach_end how, struct attachment **ret, struct error *err)
 {
 	cleanup_lock struct lock record = LOCK_INIT;
 	cleanup_attachment struct attachment *a = NULL;
@@ -275,7 +288,7 @@ int attach_disconnect(const struct call *c, const char *volume_id, const char *c
 	}
 	if (r < 0)
 		return r;
-	r = do_disconnect(c, a, force, err);
+	r = do_disconnect(c, a, how, err);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(a);

@@ -14,14 +14,22 @@
  * than the records of its consumers say; they stay as they were.
  */
 int attach_connect(const struct call *c, struct attachment **want, struct error *err);
+enum attach_end {
+	ATTACH_END_CAREFUL, /* -EBUSY: it is in use */
+	ATTACH_END_FORCE,
+	ATTACH_END_BROKEN, /* -EBUSY also where it is what was connected, and works */
+};
 /* 1: was not connected, *ret is NULL. Else the attachment that was. */
-int attach_disconnect(const struct call *c, const char *volume_id, const char *consumer, bool force,
-		      struct attachment **ret, struct error *err);
+int attach_disconnect(const struct call *c, const char *volume_id, const char *consumer,
+		      enum attach_end how, struct attachment **ret, struct error *err);
+/* -EBUSY: it is what was connected, and works; of such there is nothing to forget. */
+int attach_refuse_healthy(const struct call *c, struct attachment *a, struct error *err);
 /* Under the locks of record and target: takes away what a connect did, or a disconnect has not yet. */
 int attach_clear_away(const struct call *c, struct attachment *a, bool force, struct error *err);
 /*
  * Ends every consumer's use of a volume that is not what was connected: the next connect takes what
- * is there. A JSON array of those that went; 1: there was none. -EBUSY: it is in use, or it works.
+ * is there. A JSON array of those that went; 1: there was none. -EBUSY: it is in use, or it works,
+ * for one of them: then for all of them it is as it was.
  */
 int attach_forget(const struct call *c, const char *volume_id, json_t **ret, struct error *err);
 /* The first healthy attachment of the volume. */

@@ -4,7 +4,6 @@
 #include "base/mem.h"
 #include "driver.h"
 #include "journal.h"
-#include "params.h"
 
 #include <errno.h>
 
@@ -34,14 +33,14 @@ struct inheritance {
 	struct error *err;
 };
 
+/* The id says which volume it is; its place can be written in many ways (ports in any order). */
 static int inherit_from(struct attachment *a, void *userdata)
 {
 	struct inheritance *i = userdata;
 	const struct attachment *heir = i->heir;
 
 	if (streq(a->id, heir->id) || !streq(a->volume_id, heir->volume_id) ||
-	    a->driver != heir->driver ||
-	    !params_same_volume(a->driver, a->params, heir->params))
+	    a->driver != heir->driver)
 		return 0;
 	return recorded_carry(i->heir, a, i->err);
 }

@@ -2,6 +2,7 @@
 #include "device.h"
 
 #include "base/mem.h"
+#include "block/identity.h"
 #include "core/journal.h"
 #include "core/recorded.h"
 
@@ -45,23 +46,86 @@ int device_run(const struct call *c, const struct host_command *command, struct 
 
 /* ---- what is there -------------------------------------------------------------------------- */
 
-void block_identity(const struct call *c, const struct host_stat *st, char *buf, size_t size)
+/* The first name below the device's directory in sysfs, as "FILE VALUE". */
+static bool read_name(const struct call *c, const char *dir, char *buf, size_t size)
 {
-	/* the first of these that is there */
-	static const char *const files[] = { "dm/uuid", "wwid", "device/wwid", "device/serial",
-					     "loop/backing_file" };
+	static const char *const files[] = { "dm/uuid",	      "wwid",	 "device/wwid",
+					     "device/serial", "loop/backing_file", "serial",
+					     "md/uuid" };
 	char path[128], value[400];
 
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
-		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s", st->major, st->minor,
-			 files[i]);
+		snprintf(path, sizeof(path), "%s/%s", dir, files[i]);
 		host_read_line(c->host, path, value, sizeof(value));
 		if (value[0]) {
-			snprintf(buf, size, "block %s %s", files[i], value);
-			return;
+			snprintf(buf, size, "%s %s", files[i], value);
+			return true;
 		}
 	}
-	snprintf(buf, size, NAMELESS);
+	return false;
+}
+
+void block_identity(const struct call *c, const struct host_stat *st, char *buf, size_t size)
+{
+	char dir[64], disk[80], file[80], number[16], name[450];
+
+	snprintf(dir, sizeof(dir), "/sys/dev/block/%u:%u", st->major, st->minor);
+	snprintf(disk, sizeof(disk), "%s/..", dir); /* of a partition */
+	snprintf(file, sizeof(file), "%s/partition", dir);
+	host_read_line(c->host, file, number, sizeof(number));
+	if (read_name(c, dir, name, sizeof(name)))
+		snprintf(buf, size, NAMELESS " %s", name);
+	else if (number[0] && read_name(c, disk, name, sizeof(name)))
+		snprintf(buf, size, NAMELESS " partition %s of %s", number, name);
+	else
+		snprintf(buf, size, NAMELESS);
+}
+
+/* What is left of text behind prefix, or NULL. */
+static const char *after(const char *text, const char *prefix)
+{
+	size_t len = strlen(prefix);
+
+	return strncmp(text, prefix, len) == 0 ? text + len : NULL;
+}
+
+/* "partition N of …" of a disk, "partN-…" of its map: both without that, or false. */
+static bool same_partition(const char **uuid, const char **disk)
+{
+	const char *of = after(*disk, "partition ");
+	char prefix[32];
+	int len = of ? (int)strcspn(of, " ") : 0;
+
+	if (!of)
+		return true;
+	snprintf(prefix, sizeof(prefix), "part%.*s-", len, of);
+	*uuid = after(*uuid, prefix);
+	*disk = after(of + len, " of ");
+	return *uuid && *disk;
+}
+
+/* One is the multipath map of the other: udev's links lead to the disk, or to its map. */
+static bool is_map_of(const char *map, const char *disk)
+{
+	const char *uuid = after(map, NAMELESS " dm/uuid "), *wwid;
+	struct identity id = { 0 };
+
+	disk = after(disk, NAMELESS " ");
+	if (!uuid || !disk || !same_partition(&uuid, &disk))
+		return false;
+	wwid = after(disk, "wwid ");
+	if (!wwid)
+		wwid = after(disk, "device/wwid ");
+	wwid = wwid ? strchr(wwid, '.') : NULL; /* naa.…, eui.… */
+	if (!wwid || !after(uuid, "mpath-"))
+		return false;
+	identity_add(&id, "wwid", wwid + 1, strlen(wwid + 1));
+	return identity_is_called(&id, uuid);
+}
+
+static bool is_same(const char *a, const char *b)
+{
+	return streq(a, b) || is_map_of(a, b) || is_map_of(b, a);
 }
 
 int device_check(struct attachment *a, const char *where, const char *identity, struct error *err)
@@ -71,7 +135,7 @@ int device_check(struct attachment *a, const char *where, const char *identity, 
 	/* one that had no name then may have one by now: what it was, was never known */
 	if (!before[0] || (streq(before, NAMELESS) && strncmp(identity, NAMELESS, 5) == 0))
 		return attachment_set_detail(a, "identity", identity, err);
-	return streq(identity, before) ? 0 : recorded_differs(a, where, identity, before, err);
+	return is_same(identity, before) ? 0 : recorded_differs(a, where, identity, before, err);
 }
 
 static int look_at(const struct call *c, const char *path, struct host_stat *ret, struct error *err)

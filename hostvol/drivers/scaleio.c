@@ -445,31 +445,32 @@ static int sio_detach(const struct call *c, struct attachment *a, struct error *
 	return 0;
 }
 
-/* The name may be another volume's by now: known by its id. */
-static int check_name(const struct call *c, struct attachment *a, struct error *err)
+/* The name may be another volume's by now: known by its id, which is recorded, whoever gives it. */
+static int check_volume(const struct call *c, struct attachment *a, struct error *err)
 {
-	const char *name = attachment_param(a, "scaleIoVolname");
+	const char *given = attachment_param(a, "scaleIoVolumeId"),
+		   *name = attachment_param(a, "scaleIoVolname");
 	cleanup_with(session_done) struct session s;
 	char before[ID_MAX], now[ID_MAX];
 	int r;
 
 	s = session_begin(c, a);
 	snprintf(before, sizeof(before), "%s", attachment_detail(a, "scaleIoId"));
-	if (attachment_param(a, "scaleIoVolumeId") || !name || !before[0])
-		return 0;
-	r = look_up_id(&s, name, err);
+	if (!before[0] && !given)
+		return 0; /* it is looked up, and then recorded */
+	r = given ? attachment_set_detail(a, "scaleIoId", given, err) : look_up_id(&s, name, err);
 	if (r < 0)
 		return r;
 	snprintf(now, sizeof(now), "%s", attachment_detail(a, "scaleIoId"));
-	if (streq(now, before))
+	if (!before[0] || streq(now, before))
 		return 0;
 	r = attachment_set_detail(a, "scaleIoId", before, err);
-	return r < 0 ? r : recorded_differs(a, name, now, before, err);
+	return r < 0 ? r : recorded_differs(a, name ? name : a->volume_id, now, before, err);
 }
 
 static int sio_connect(const struct call *c, struct attachment *a, struct error *err)
 {
-	int r = check_name(c, a, err);
+	int r = check_volume(c, a, err);
 
 	return r < 0 ? r : device_connect(c, a, err);
 }

@@ -256,7 +256,7 @@ HOSTVOL_API int hostvol_list_json(struct hostvol *h, const char *volume_id, char
  * Ends every consumer's use of a volume that is not what was connected, after which the next
  * connect takes what stands there: a person's word, never a program's. Gives [{"volumeId",
  * "consumer", "path"}]. 1: there was no record. -EBUSY: somebody uses what is there, or it is the
- * volume that was connected, and works.
+ * volume that was connected, and works; then nothing has changed for any consumer.
  */
 HOSTVOL_API int hostvol_forget_json(struct hostvol *h, const char *volume_id, char **ret_json,
 				    struct hostvol_error *err);

@@ -285,9 +285,44 @@ static void update_servers(struct session *s, const json_t *volume, json_t *info
 	json_object_set(info, "options", jget(reach, "options"));
 }
 
+int claim_flags(const json_t *volume, struct wanted *ret, struct error *err)
+{
+	const json_t *list = jget(volume, "spec", "mountOptions");
+	size_t count = json_array_size(list);
+	cleanup_free const char **flags = xcalloc(count + 1, sizeof(*flags));
+	struct wanted w = { 0 };
+	int r;
+
+	for (size_t i = 0; i < count; i++) {
+		flags[i] = json_string_value(json_array_get(list, i));
+		if (!flags[i])
+			flags[i] = "";
+	}
+	r = wanted_flags(flags, count, &w, err);
+	if (r < 0)
+		wanted_done(&w);
+	else
+		*ret = w;
+	return r;
+}
+
+/* The class's word on mounts, where hostvol makes them. */
+static int add_options(const json_t *volume, json_t *info, struct error *err)
+{
+	cleanup_with(wanted_done) struct wanted w = { 0 };
+	int r = claim_flags(volume, &w, err);
+
+	if (r == 0 && *w.options &&
+	    options_are_of_mount(jstr(volume, "spec", "csi", "volumeHandle"),
+				 jstr(info, "driverVolumeType")))
+		connection_add_options(info, w.options);
+	return r;
+}
+
 char *claim_connection(struct session *s, const json_t *volume, const char *consumer)
 {
 	cleanup_json json_t *info = json_deep_copy(jget(volume, "spec", "csi", "volumeAttributes"));
+	struct error err = ERROR_INIT;
 
 	if (!jstr(info, "driverVolumeType")) {
 		(void)fprintf(stderr,
@@ -298,6 +333,11 @@ char *claim_connection(struct session *s, const json_t *volume, const char *cons
 		return NULL;
 	}
 	update_servers(s, volume, info);
+	if (add_options(volume, info, &err) < 0) {
+		(void)fprintf(stderr, "quartermaster: mountOptions of volume %s: %s\n",
+			      object_name(volume), err.message);
+		return NULL;
+	}
 	if (!jstr(info, "volumeId"))
 		(void)jset(info, json_string(object_name(volume)), "volumeId");
 	(void)jset(info, json_string(consumer), "consumer");

@@ -29,6 +29,7 @@ struct mounting {
 	char *dir; /* absolute */
 	int lock; /* one at a time for each directory */
 	bool force;
+	uint64_t set, clear; /* MOUNT_ATTR_… of the mount at dir */
 };
 
 static void warn(enum hostvol_log_level level, const char *message, void *userdata)
@@ -162,7 +163,9 @@ static int bind_record(struct mounting *m, const json_t *record, struct error *e
 		return r;
 	return bind_mount(&(struct bind){ .root = record_root(record),
 					  .sub = record_sub(record),
-					  .target = m->dir },
+					  .target = m->dir,
+					  .set = m->set,
+					  .clear = m->clear },
 			  STEP_MS, err);
 }
 
@@ -224,6 +227,7 @@ static int mount_volume(struct mounting *m, const struct what *w, struct error *
 int cmd_mount(struct session *s, const struct args *a)
 {
 	cleanup_with(mounting_done) struct mounting m = { .lock = -1 };
+	cleanup_with(wanted_done) struct wanted flags = { 0 };
 	cleanup_json json_t *volume = NULL;
 	cleanup_free char *connection = NULL;
 	const char *claim = a->words[0], *id;
@@ -240,8 +244,10 @@ int cmd_mount(struct session *s, const struct args *a)
 	r = mounting_begin(&m, a->words[1], true, (int)timeout_ms, &err);
 	if (r >= 0) {
 		connection = claim_connection(s, volume, m.dir);
-		if (!connection)
+		if (!connection || claim_flags(volume, &flags, &err) < 0)
 			return QM_FAILED;
+		m.set = flags.set;
+		m.clear = flags.clear;
 		id = jstr(volume, "spec", "csi", "volumeAttributes", "volumeId");
 		r = mount_volume(&m,
 				 &(struct what){ .s = s,

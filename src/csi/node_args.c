@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "core/driver.h"
 #include "csi/handle.h"
 
 #include <errno.h>
@@ -105,14 +106,13 @@ static int read_flag(const char *flag, struct wanted *w, struct buf *rest, struc
 	return 0;
 }
 
-static int read_flags(const Csi__V1__VolumeCapability__MountVolume *m, struct wanted *w,
-		      struct error *err)
+int wanted_flags(const char *const *flags, size_t count, struct wanted *w, struct error *err)
 {
 	struct buf rest = { 0 };
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < m->n_mount_flags; i++) {
-		cleanup_free char *copy = xstrdup(m->mount_flags[i]);
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		cleanup_free char *copy = xstrdup(flags[i]);
 		char *save = NULL;
 
 		for (char *flag = strtok_r(copy, ",", &save); flag && r == 0;
@@ -171,7 +171,8 @@ int wanted_read(const Csi__V1__VolumeCapability *c, struct wanted *ret, struct e
 		w.fs_type = c->mount->fs_type;
 		if (!is_fs_name(w.fs_type))
 			return error_set(err, EINVAL, "fs_type is not the name of a file system");
-		r = read_flags(c->mount, &w, err);
+		r = wanted_flags((const char *const *)c->mount->mount_flags,
+				 c->mount->n_mount_flags, &w, err);
 	}
 	if (r < 0) {
 		wanted_done(&w);
@@ -191,7 +192,18 @@ void wanted_done(struct wanted *w)
 
 /* ---- connections ------------------------------------------------------------------------------ */
 
-static void add_options(json_t *data, const char *options)
+bool options_are_of_mount(const char *id, const char *driver_name)
+{
+	const struct driver *driver;
+	struct handle h;
+
+	if (id && handle_parse(id, &h, NULL) == 0 &&
+	    (h.kind == VOLUME_FILE || h.kind == VOLUME_BLOCK))
+		return false;
+	return driver_name && driver_find(driver_name, &driver, NULL) == 0 && driver->mount;
+}
+
+void connection_add_options(json_t *data, const char *options)
 {
 	const char *key = jstr(data, "mountOptions") ? "mountOptions" : "options";
 	const char *old = jstr(data, key);
@@ -259,7 +271,7 @@ int connection_of(struct map context, struct map secrets, const char *id, const 
 	if (!jget(data, "volumeId") && !jget(data, "volume_id"))
 		(void)json_object_set_new(data, "volumeId", json_string(id));
 	if (*options)
-		add_options(data, options);
+		connection_add_options(data, options);
 	*ret = json_text(o);
 	return 0;
 }

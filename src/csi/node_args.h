@@ -38,6 +38,8 @@ struct wanted {
 	char *options; /* mount flags that are not of a mount but of its file system: "a,b=c", or "" */
 };
 int wanted_read(const Csi__V1__VolumeCapability *c, struct wanted *ret, struct error *err);
+/* Of mount flags alone, each of which may be several ("a,b=c"): set, clear and options. */
+int wanted_flags(const char *const *flags, size_t count, struct wanted *w, struct error *err);
 void wanted_done(struct wanted *w);
 
 /* A map of the request: every such entry of protobuf-c has this form. */
@@ -57,6 +59,14 @@ struct map {
 
 /* Whether the context says "fencing": "none"; "reservation" is the default, another value -EINVAL. */
 int context_unfenced(struct map context, bool *ret, struct error *err);
+
+/*
+ * Whether a volume's options (wanted.options) are for hostvol, which mounts it: not where it brings
+ * a file system of its own.
+ */
+bool options_are_of_mount(const char *id, const char *driver_name);
+/* Adds options ("a,b=c") to a connection's own. */
+void connection_add_options(json_t *data, const char *options);
 
 /*
  * The volume's context as a connection for hostvol: {"driverVolumeType", "data", "consumer"}. Keys

@@ -440,16 +440,10 @@ int connect_volume(struct csi_node *n, const char *connection, json_t **ret, str
 static const char *options_for(const Csi__V1__NodeStageVolumeRequest *q, const struct wanted *w)
 {
 	struct map context = MAP_OF(q, volume_context);
-	const struct driver *driver;
-	struct handle h;
 
-	if (handle_parse(q->volume_id, &h, NULL) == 0 &&
-	    (h.kind == VOLUME_FILE || h.kind == VOLUME_BLOCK))
-		return "";
 	for (size_t i = 0; i < context.count; i++)
 		if (streq(context.entries[i]->key, "driverVolumeType"))
-			return driver_find(context.entries[i]->value, &driver, NULL) == 0 &&
-					       driver->mount
+			return options_are_of_mount(q->volume_id, context.entries[i]->value)
 				       ? w->options
 				       : "";
 	return "";

@@ -68,6 +68,14 @@ kill -9 $(client_pid)
 check "umount of what is dead" qm umount "$dir/mnt"
 check "nothing is left" wait_for 5 nothing_left
 
+# what the class says of mounts stands in the volume: options for the client, and flags of the mount
+check "a volume with mount options" k patch pv pv --type=merge -p '{"spec":{"mountOptions":["entry-timeout=7,noexec"]}}'
+check "is mounted" qm mount data "$dir/mnt"
+check "its client has them" eval 'tr "\0" "\n" <"/proc/$(client_pid)/cmdline" | grep -qx -- --entry-timeout=7'
+check "and the mount" eval 'grep " $dir/mnt " /proc/self/mountinfo | grep -qw noexec'
+check "it ends" qm umount "$dir/mnt"
+check "without them" k patch pv pv --type=merge -p '{"spec":{"mountOptions":[]}}'
+
 # kill -9 at any moment of mount and umount; the next call takes it up
 killed=0
 for i in $(seq "$([ -n "${QM_LONG:-}" ] && echo 40 || echo 8)"); do

@@ -2,17 +2,17 @@
 # Killing hostvol at any time, and many of it at once: for the scripts here to source.
 
 # interrupt_all VOLUME IS_RIGHT NOTHING_LEFT REUSE: connects and disconnects /run/VOLUME.json, and ends the command with SIGKILL
-# after a time of its seed's choosing (QM_SEED repeats one); then the next call has to come to a clean end. Every other
-# time the storage meanwhile gives the number to another volume ("REUSE away", and "REUSE back" in the end). 200 times
-# with QM_LONG=1.
+# after a time of its seed's choosing (QM_SEED repeats one); then the next call has to come to a clean end, be it recover, the
+# same again or a disconnect. Every other time the storage meanwhile gives the number to another volume ("REUSE away", and
+# "REUSE back" in the end). Each of these 12 once, 17 times with QM_LONG=1.
 interrupt_all() {
-	local volume=$1 is_right=$2 nothing_left=$3 reuse=$4 n=10 seed=${QM_SEED:-$$$RANDOM} i delay path pid verb
-	[ -z "${QM_LONG:-}" ] || n=200
+	local volume=$1 is_right=$2 nothing_left=$3 reuse=$4 n=12 seed=${QM_SEED:-$$$RANDOM} i delay path pid verb
+	[ -z "${QM_LONG:-}" ] || n=204
 	echo "seed $seed (QM_SEED=$seed)"
 	RANDOM=$seed
 	for ((i = 1; i <= n; i++)); do
 		verb=connect
-		if ((i % 3 == 0)); then
+		if ((i % 12 < 6)); then
 			hostvol connect "/run/$volume.json" > /run/out || { echo "$i: the connect before it failed"; return 1; }
 			verb=disconnect
 		fi
@@ -23,7 +23,7 @@ interrupt_all() {
 		kill -9 $pid 2> /dev/null
 		wait $pid 2> /dev/null
 		((i % 2)) || "$reuse" away || return 1
-		case $((RANDOM % 3)) in
+		case $((i % 6 / 2)) in
 		0) hostvol recover > /run/out 2>&1 || { echo "$i: recover after $delay s of $verb: $(cat /run/out)"; return 1; } ;;
 		1) ;;
 		2) # the same again: right, or refused; never a wrong path

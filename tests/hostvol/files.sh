@@ -18,7 +18,8 @@ install_clients() {
 }
 plainly() { rm -f "$peer"/*.says "$peer"/*.status; : > "$peer/argv"; }
 says() { echo "$2" > "$peer/$1.says"; echo "$3" > "$peer/$1.status"; }
-mounts() { [ "$(grep -c ' - fuse' /proc/self/mountinfo)" = "$1" ] || { grep fuse /proc/self/mountinfo; return 1; }; }
+others=$(grep -c ' - fuse' /proc/self/mountinfo) # of this machine, which are here as well
+mounts() { [ $(($(grep -c ' - fuse' /proc/self/mountinfo) - others)) = "$1" ] || { grep fuse /proc/self/mountinfo; return 1; }; }
 connect() { from "$1" connect -; }
 # below LAST COMMAND…: it prints a path below the state directory that ends so, and something is there
 below() {

@@ -39,6 +39,16 @@ check "a person says that it is meant" hv forget disk
 check "then it is connected" test "$(info "$loop" | hv connect -)" = "$loop"
 check "and is remembered" test "$(hv path disk)" = "$loop"
 
+# a partition, by its disk: another one's of the same number is not it
+part() { until [ -b "${loop}p1" ]; do sleep 0.1; done; info "${loop}p1" | sed 's/"disk"/"part"/' | hv connect -; }
+check "a partition is connected" eval 'addpart "$loop" 1 2048 8192 && part'
+delpart "$loop" 1; losetup -d "$loop" && losetup "$loop" "$dir/one" && addpart "$loop" 1 2048 8192
+part 2>"$dir/err"
+check "that of another disk is refused" grep -q "partition 1 of .*$dir/one, and was .*$dir/two " "$dir/err"
+check "forgotten" hv forget part
+delpart "$loop" 1
+losetup -d "$loop" && losetup "$loop" "$dir/two"
+
 losetup -d "$loop"
 gone=$loop
 loop=

@@ -119,6 +119,43 @@ static void test_not_of_the_pool(void **state)
 	expect_export(f, odd, "192.0.2.1:/store-1");
 }
 
+static char *options_of(struct fixture *f, const json_t *pv)
+{
+	cleanup_free char *text = claim_connection(&f->session, pv, "/mnt");
+	cleanup_json json_t *info = text ? json_loads(text, 0, NULL) : NULL;
+
+	return info ? xstrdup(jstr(info, "options")) : NULL;
+}
+
+static void expect_options(struct fixture *f, char kind, const char *flags, const char *expected)
+{
+	cleanup_json json_t *pv = volume(kind, "one");
+	cleanup_free char *options = NULL;
+
+	(void)jset(pv, json_loads(flags, 0, NULL), "spec", "mountOptions");
+	options = options_of(f, pv);
+	if (expected)
+		assert_string_equal(options, expected);
+	else
+		assert_null(options);
+}
+
+/* What the class says of mounts holds here as on nodes; flags of any mount are not the client's. */
+static void test_mount_options(void **state)
+{
+	struct fixture *f = *state;
+
+	expect_options(f, 'd', "[\"attribute-timeout=1,noexec\", \"fopen-keep-cache\"]",
+		       "attribute-timeout=1,fopen-keep-cache");
+	expect_options(f, 'w', "[\"entry-timeout=5\"]", "entry-timeout=5");
+	expect_options(f, 'w', "[]", "");
+	/* of a file these are its own file system's */
+	expect_options(f, 'f', "[\"discard\"]", "");
+	expect_options(f, 'd', "[\"remount\"]", NULL);
+	make_pool(f, "one", "store-1", "store", "192.0.2.7");
+	expect_options(f, 'd', "[\"entry-timeout=5\"]", "entry-timeout=5");
+}
+
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 
 int main(void)
@@ -127,6 +164,7 @@ int main(void)
 		TEST(test_moved),
 		TEST(test_namesake),
 		TEST(test_not_of_the_pool),
+		TEST(test_mount_options),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/rand.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -27,6 +28,11 @@
 #define OTHER                                                                                      \
 	"{\"driverVolumeType\":\"ISCSI\",\"consumer\":\"other\",\"data\":{\"volumeId\":\"v\","     \
 	"\"targetIqn\":\"" SAN_IQN "\",\"targetPortal\":\"192.0.2.1\",\"targetLun\":1}}"
+
+/* The same LUN, written otherwise. */
+#define OTHER_WORDS                                                                                \
+	"{\"driverVolumeType\":\"ISCSI\",\"consumer\":\"other\",\"data\":{\"volumeId\":\"v\","     \
+	"\"targetIqn\":\"" SAN_IQN "\",\"targetPortal\":\"192.0.2.1\",\"targetLun\":\"01\"}}"
 
 struct scene {
 	struct rig *rig;
@@ -181,6 +187,23 @@ static void test_another_consumer(void **state)
 	assert_recorded(s, 1, "stranger");
 }
 
+/* Nor does it matter how he writes where it is: it is the volume's id that the others count on. */
+static void test_another_consumer_in_other_words(void **state)
+{
+	struct scene *s = *state;
+
+	assert_int_equal(connects(s, VOLUME), 0);
+	assert_int_equal(connects(s, OTHER_WORDS), 0);
+	assert_recorded(s, 2, "mine");
+	assert_int_equal(rig_disconnect(s->rig, "v", "other", 0), 0);
+	exchange_in_reboot(s);
+	assert_refused(s, OTHER_WORDS);
+	assert_recorded(s, 1, "mine");
+	assert_int_equal(rig_disconnect(s->rig, "v", "", 0), 0);
+	assert_int_equal(connects(s, OTHER_WORDS), 0);
+	assert_recorded(s, 1, "stranger");
+}
+
 /* What the caller expects is asked for also where the volume is connected, and works. */
 static void test_an_expectation(void **state)
 {
@@ -219,6 +242,8 @@ static void test_a_failed_attempt(void **state)
 
 /* ---- records that say less ------------------------------------------------------------------ */
 
+static typeof(((struct hostvol_host *)0)->inquiry) real_inquiry;
+
 static void edit_records(struct scene *s, const char *sed)
 {
 	cleanup_free char *command =
@@ -241,6 +266,37 @@ static void test_a_record_without(void **state)
 	exchange_in_reboot(s);
 	assert_refused(s, VOLUME);
 	assert_refused(s, OTHER);
+}
+
+/* A page 0x83 with one name, for those who had none before. */
+static int inquiry_with_name(const struct hostvol_host *host, const char *device, unsigned page,
+			     unsigned char *buf, size_t size, int timeout_ms)
+{
+	static const unsigned char named[] = { 0, 0x83, 0, 12, 1, 3, 0, 8,
+					       0x50, 1, 2, 3, 4, 5, 6, 7 };
+
+	if (page != 0x83)
+		return real_inquiry(host, device, page, buf, size, timeout_ms);
+	memcpy(buf, named, sizeof(named));
+	return sizeof(named);
+}
+
+/* Storage that names its volumes since its last update is asked for what it said before, too. */
+static void test_named_otherwise(void **state)
+{
+	struct scene *s = *state;
+
+	assert_int_equal(connects(s, VOLUME), 0);
+	real_inquiry = s->rig->fake->host.inquiry;
+	s->rig->fake->host.inquiry = inquiry_with_name;
+	assert_int_equal(connects(s, VOLUME), 0);
+	san_reboot(s->rig, &s->san);
+	assert_int_equal(connects(s, VOLUME), 0);
+	assert_recorded(s, 1, "mine");
+	exchange_in_reboot(s);
+	assert_int_equal(connects(s, VOLUME), -ESTALE);
+	assert_recorded(s, 1, "mine");
+	s->rig->fake->host.inquiry = real_inquiry;
 }
 
 /* A disconnect that was interrupted has not forgotten it either; one that has ended, has. */
@@ -296,6 +352,56 @@ static void test_forget_in_use(void **state)
 	san_set_busy(&s->san, 1, false);
 	assert_int_equal(forgets(s), 0);
 	assert_int_equal(rig_records(s->rig), 0);
+}
+
+/* What is refused has changed nothing, for none of its consumers. */
+static void test_forget_in_use_by_one(void **state)
+{
+	struct scene *s = *state;
+	cleanup_free char *after = NULL;
+
+	assert_int_equal(connects(s, VOLUME), 0);
+	assert_int_equal(connects(s, OTHER), 0);
+	san_set_busy(&s->san, 1, true);
+	san_export(&s->san, 1, "stranger");
+	assert_int_equal(forgets(s), -EBUSY);
+	assert_recorded(s, 2, "mine");
+	after = records(s);
+	assert_non_null(strstr(after, "\"other\""));
+	assert_null(strstr(after, "\"disconnecting\""));
+	san_set_busy(&s->san, 1, false);
+	assert_int_equal(forgets(s), 0);
+	assert_int_equal(rig_records(s->rig), 0);
+}
+
+static struct scene *told; /* whose storage is mended when it has answered */
+static int answers_left;
+
+static int inquiry_then_mended(const struct hostvol_host *host, const char *device, unsigned page,
+			       unsigned char *buf, size_t size, int timeout_ms)
+{
+	int r = real_inquiry(host, device, page, buf, size, timeout_ms);
+
+	if (page == 0x80 && --answers_left == 0)
+		san_export(&told->san, 1, "mine");
+	return r;
+}
+
+/* The storage gives the volume its place back while somebody forgets it: it is not taken away. */
+static void test_forget_what_comes_back(void **state)
+{
+	struct scene *s = *state;
+
+	assert_int_equal(connects(s, VOLUME), 0);
+	san_export(&s->san, 1, "stranger");
+	told = s;
+	answers_left = 1;
+	real_inquiry = s->rig->fake->host.inquiry;
+	s->rig->fake->host.inquiry = inquiry_then_mended;
+	assert_int_equal(forgets(s), -EBUSY);
+	s->rig->fake->host.inquiry = real_inquiry;
+	assert_recorded(s, 1, "mine");
+	assert_int_equal(san_disks(&s->san), 1);
 }
 
 /* ---- interruptions -------------------------------------------------------------------------- */
@@ -409,6 +515,119 @@ static void test_interrupted_forget(void **state)
 	}
 }
 
+/* ---- any order ------------------------------------------------------------------------------ */
+
+#define LIVES 25 /* with QM_LONG=1 so many times more */
+#define STEPS 30
+
+static const char *const who[] = { "", "other", "third" };
+
+/* The identity that all records with one agree on; "" for none. */
+static void agreed(struct scene *s, char *buf, size_t size)
+{
+	cleanup_free char *text = records(s);
+	cleanup_json json_t *list = NULL;
+	const json_t *r;
+	size_t i;
+
+	assert_int_equal(json_parse(text, strlen(text), &list, NULL), 0);
+	buf[0] = '\0';
+	json_array_foreach (list, i, r) {
+		const char *id = jstr(jget(r, "detail"), "identity");
+
+		if (!id)
+			continue;
+		if (buf[0])
+			assert_string_equal(buf, id);
+		snprintf(buf, size, "%s", id);
+	}
+}
+
+static int connect_as(struct scene *s, const char *consumer, bool words)
+{
+	cleanup_free char *json = xasprintf("{\"driverVolumeType\":\"ISCSI\",\"consumer\":\"%s\","
+					    "\"data\":{\"volumeId\":\"v\",\"targetIqn\":\"" SAN_IQN
+					    "\",\"targetPortal\":\"192.0.2.1\",\"targetLun\":\"%s\"}}",
+					    consumer, words ? "01" : "1");
+
+	return connects(s, json);
+}
+
+static int act(struct scene *s, unsigned what, const char *consumer, bool words)
+{
+	cleanup_free char *done = NULL;
+
+	switch (what) {
+	case 0:
+		return rig_disconnect(s->rig, "v", consumer, 0);
+	case 1:
+		return forgets(s);
+	case 2:
+		return hostvol_recover_json(s->rig->h, &done, NULL);
+	default:
+		return connect_as(s, consumer, words);
+	}
+}
+
+/* In a process that dies, or has an error, at some call; or here. */
+static int act_with(struct scene *s, struct prng *random, unsigned what, const char *consumer)
+{
+	bool words = streq(consumer, "other");
+	int status;
+	pid_t pid;
+
+	if (prng_below(random, 2))
+		return act(s, what, consumer, words);
+	fake_set_fault(s->rig->fake, (enum fake_fault)(1 + prng_below(random, 3)),
+		       1 + (int)prng_below(random, 40));
+	pid = fork();
+	if (pid == 0)
+		_exit(act(s, what, consumer, words) < 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	fake_set_fault(s->rig->fake, FAULT_NONE, 0);
+	return -1;
+}
+
+static void one_life(struct scene *s, struct prng *random)
+{
+	static const char *const volumes[] = { "mine", "stranger", "third", "" };
+	char before[100], after[100], live[100] = "serial.mine";
+
+	for (int step = 0; step < STEPS; step++) {
+		unsigned what = (unsigned)prng_below(random, 9);
+		const char *volume = volumes[prng_below(random, 4)];
+		int r = -1;
+
+		agreed(s, before, sizeof(before));
+		if (what == 8)
+			san_reboot(s->rig, &s->san);
+		if (what >= 7) {
+			san_export(&s->san, 1, volume);
+			snprintf(live, sizeof(live), "serial.%s", volume);
+		} else {
+			r = act_with(s, random, what, who[prng_below(random, 3)]);
+		}
+		agreed(s, after, sizeof(after));
+		if (before[0] && after[0])
+			assert_string_equal(before, after);
+		if (what >= 3 && r >= 0)
+			assert_string_equal(after, live);
+	}
+}
+
+/* Whatever happens, the volume is one until nobody counts on it, and who gets it gets that one. */
+static void test_any_order(void **state)
+{
+	for (uint64_t life = 1; life <= LIVES * (getenv("QM_LONG") ? LIVES : 1); life++) {
+		struct prng random = { life * 7919 };
+		void *own;
+
+		setup(&own);
+		one_life(own, &random);
+		teardown(&own);
+	}
+}
+
 #define IDENTITY_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -419,15 +638,20 @@ int main(void)
 		IDENTITY_TEST(test_while_it_is_connected),
 		IDENTITY_TEST(test_by_another_portal),
 		IDENTITY_TEST(test_another_consumer),
+		IDENTITY_TEST(test_another_consumer_in_other_words),
 		IDENTITY_TEST(test_an_expectation),
 		IDENTITY_TEST(test_a_failed_attempt),
 		IDENTITY_TEST(test_a_record_without),
+		IDENTITY_TEST(test_named_otherwise),
 		IDENTITY_TEST(test_half_a_disconnect),
 		IDENTITY_TEST(test_forget),
 		IDENTITY_TEST(test_forget_in_use),
+		IDENTITY_TEST(test_forget_in_use_by_one),
+		IDENTITY_TEST(test_forget_what_comes_back),
 		cmocka_unit_test(test_interrupted_reconnects),
 		cmocka_unit_test(test_interrupted_first),
 		cmocka_unit_test(test_interrupted_forget),
+		cmocka_unit_test(test_any_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -246,6 +246,117 @@ static void test_scaleio_name(void **state)
 	rig_teardown(&to_free);
 }
 
+static int connect_json(struct rig *rig, const char *json, struct hostvol_error *err)
+{
+	cleanup_free char *out = NULL;
+
+	return hostvol_connect_volume_json(rig->h, json, &out, err);
+}
+
+/* Who names it by its id, and who by its name, mean one volume: their volumeId says so. */
+static void test_scaleio_id_and_name(void **state)
+{
+#define SIO_OF(consumer, which)                                                                    \
+	"{\"driverVolumeType\":\"SCALEIO\",\"consumer\":\"" consumer                               \
+	"\",\"data\":{\"serverIp\":\"h\",\"serverUsername\":\"u\",\"serverPassword\":\"p\","       \
+	"\"volumeId\":\"a\"," which "}}"
+#define SIO_ID(consumer, id) SIO_OF(consumer, "\"scaleIoVolumeId\":\"" id "\"")
+#define SIO_NAME(consumer) SIO_OF(consumer, "\"scaleIoVolname\":\"vol\"")
+	struct rig *rig = vendor_rig();
+	struct hostvol_error err = { 0 };
+	void *to_free = rig;
+
+	rig->fake->sio_id = "def2";
+	fake_device(rig->fake, "/dev/disk/by-id/emc-vol-1-abc1");
+	assert_int_equal(connect_json(rig, SIO_ID("one", "abc1"), &err), 0);
+	assert_int_equal(connect_json(rig, SIO_NAME("two"), &err), -ESTALE);
+	assert_non_null(strstr(err.message, "abc1"));
+	assert_non_null(strstr(err.message, "def2"));
+	assert_int_equal(connect_json(rig, SIO_ID("two", "def2"), &err), -ESTALE);
+	rig->fake->sio_id = "abc1";
+	assert_int_equal(connect_json(rig, SIO_NAME("two"), &err), 0);
+	assert_int_equal(rig_records(rig), 2);
+	rig_teardown(&to_free);
+}
+
+static void put_name(struct rig *rig, const char *file, const char *value)
+{
+	tree_drop(rig->dir, "/sys/dev/block");
+	tree_put(rig->dir, value, "/sys/dev/block/7:0/%s", file);
+}
+
+/* A link may lead to the disk, or to the multipath map that was made of it meanwhile, and back. */
+static void test_disk_and_map(void **state)
+{
+	struct rig *rig = vendor_rig();
+	struct hostvol_error err = { 0 };
+	void *to_free = rig;
+
+	put_name(rig, "device/wwid", "naa.600140581f1c2a9e0000400080000000");
+	assert_int_equal(connect_with(rig, &vendors[0], NULL), 0);
+	put_name(rig, "dm/uuid", "mpath-3600140581f1c2a9e0000400080000000");
+	assert_int_equal(connect_with(rig, &vendors[0], &err), 0);
+	put_name(rig, "dm/uuid", "mpath-3600140581f1c2a9e0000400080000001");
+	assert_int_equal(connect_with(rig, &vendors[0], &err), -ESTALE);
+	put_name(rig, "dm/uuid", "LVM-600140581f1c2a9e0000400080000000");
+	assert_int_equal(connect_with(rig, &vendors[0], &err), -ESTALE);
+	put_name(rig, "device/wwid", "t10.ATA     QEMU HARDDISK     QM00001");
+	assert_int_equal(connect_with(rig, &vendors[0], &err), -ESTALE);
+	put_name(rig, "device/wwid", "naa.600140581f1c2a9e0000400080000000");
+	assert_int_equal(connect_with(rig, &vendors[0], &err), 0);
+	rig_teardown(&to_free);
+}
+
+/* A disk of a virtual machine has a serial number of its own, an array of disks a UUID. */
+static void test_other_names(void **state)
+{
+	static const char *const files[] = { "serial", "md/uuid" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		struct rig *rig = vendor_rig();
+		void *to_free = rig;
+
+		put_name(rig, files[i], "mine");
+		assert_int_equal(connect_with(rig, &vendors[0], NULL), 0);
+		put_name(rig, files[i], "stranger");
+		assert_int_equal(connect_with(rig, &vendors[0], NULL), -ESTALE);
+		rig_teardown(&to_free);
+	}
+}
+
+/* A partition is known by its disk, and its number there. */
+static void test_partition(void **state)
+{
+	struct rig *rig = vendor_rig();
+	struct hostvol_error err = { 0 };
+	void *to_free = rig;
+
+	tree_put(rig->dir, "1", "/sys/dev/block/7:0/partition");
+	tree_put(rig->dir, "naa.mine", "/sys/dev/block/device/wwid"); /* above it: its disk's */
+	assert_int_equal(connect_with(rig, &vendors[0], NULL), 0);
+	tree_put(rig->dir, "naa.stranger", "/sys/dev/block/device/wwid");
+	assert_int_equal(connect_with(rig, &vendors[0], &err), -ESTALE);
+	assert_non_null(strstr(err.message, "naa.mine"));
+	assert_non_null(strstr(err.message, "naa.stranger"));
+	tree_put(rig->dir, "naa.mine", "/sys/dev/block/device/wwid");
+	tree_put(rig->dir, "2", "/sys/dev/block/7:0/partition");
+	assert_int_equal(connect_with(rig, &vendors[0], &err), -ESTALE);
+	/* nor is the whole disk, or its map, the partition; but that of the map is */
+	put_name(rig, "device/wwid", "naa.mine");
+	assert_int_equal(connect_with(rig, &vendors[0], &err), -ESTALE);
+	put_name(rig, "dm/uuid", "mpath-naa.mine");
+	assert_int_equal(connect_with(rig, &vendors[0], &err), -ESTALE);
+	put_name(rig, "dm/uuid", "part2-mpath-naa.mine");
+	assert_int_equal(connect_with(rig, &vendors[0], &err), -ESTALE);
+	put_name(rig, "dm/uuid", "part1-mpath-naa.mine");
+	assert_int_equal(connect_with(rig, &vendors[0], &err), 0);
+	tree_drop(rig->dir, "/sys/dev/block/7:0");
+	tree_put(rig->dir, "1", "/sys/dev/block/7:0/partition");
+	tree_put(rig->dir, "naa.mine", "/sys/dev/block/device/wwid");
+	assert_int_equal(connect_with(rig, &vendors[0], &err), 0);
+	rig_teardown(&to_free);
+}
+
 static void test_in_use(void **state)
 {
 	for (size_t i = 0; i < VENDOR_COUNT; i++) {
@@ -295,6 +406,8 @@ int main(void)
 		cmocka_unit_test(test_found_stays), cmocka_unit_test(test_in_use),
 		cmocka_unit_test(test_secrets),	    cmocka_unit_test(test_another_device),
 		cmocka_unit_test(test_scaleio_name), cmocka_unit_test(test_named_later),
+		cmocka_unit_test(test_scaleio_id_and_name), cmocka_unit_test(test_disk_and_map),
+		cmocka_unit_test(test_other_names), cmocka_unit_test(test_partition),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
