@@ -18,7 +18,7 @@
 #define NEXT_MS 1 /* a step was done: look again at once */
 #define HEAL_EVERY_MS 10000
 #define NUMBERS_EVERY_MS 30000
-#define MARK_AGAIN_MS 30000 /* copies seem to be whole, but an exact look did not say so */
+#define MARK_AGAIN_MS 30000 /* between the two looks that make copies whole */
 #define TELL_EVERY_MS 60000
 #define REVIVE_FIRST_MS                                                                            \
 	15000 /* self-heal daemons that do not answer are started again after this */
@@ -129,9 +129,10 @@ static int read_marks(struct pool_work *w)
 	return 0;
 }
 
-static void mark(struct pool_work *w, struct gluster_volume *v, enum volume_look how)
+/* exact: they are whole if this look says so. */
+static void mark(struct pool_work *w, struct gluster_volume *v, bool exact)
 {
-	volume_mark(v, w->marks, how == VOLUME_LOOK_EXACT, blind(w));
+	volume_mark(v, w->marks, exact, blind(w));
 	json_decref(w->marks);
 	w->marks = volume_bricks_status(v);
 }
@@ -149,29 +150,65 @@ static bool unmarked(const struct gluster_volume *v)
 	return false;
 }
 
-/* They seem to be whole now: an exact look says whether they are. It changes nothing else. */
-static void confirm_whole(struct pool_work *w)
+static char *sketch_bricks(const struct gluster_volume *v)
+{
+	struct buf out = { 0 };
+
+	for (size_t i = 0; i < v->brick_count; i++)
+		buf_printf(&out, "%s:%s %d ", v->bricks[i].address, v->bricks[i].path,
+			   v->bricks[i].pid);
+	return buf_take(&out);
+}
+
+/* Looks exactly; 1: all of these very bricks are whole, by this look. */
+static int look_exactly(struct pool_work *w, const char *bricks, struct gluster_volume *ret)
 {
 	struct node_host *h = w->agent->host;
-	struct gluster_volume exact cleanup_with(gluster_volume_done) = { 0 };
-	json_t *m = memory(w);
+	int rc = h->ops->volume_get(h, object_name(w->pool), VOLUME_LOOK_EXACT, ret, NULL);
+	cleanup_free char *found = rc < 0 ? NULL : sketch_bricks(ret);
 
-	if (!w->have || !unmarked(&w->volume) || !volume_seems_whole(&w->volume) ||
-	    clock_mono_ms(w->r->clock) < jint(m, "confirm"))
-		return;
-	if (h->ops->volume_get(h, object_name(w->pool), VOLUME_LOOK_EXACT, &exact, NULL) < 0) {
-		/* that may have taken minutes, which other pools wait for */
-		json_object_set_new(m, "confirm",
-				    json_integer(clock_mono_ms(w->r->clock) + IDLE_MS));
+	return rc < 0 ? rc : volume_seems_whole(ret) && streq(found, bricks);
+}
+
+static void marks_copy(struct gluster_volume *to, const struct gluster_volume *from)
+{
+	for (size_t i = 0; i < from->brick_count; i++) {
+		const struct gluster_brick *b = &from->bricks[i];
+
+		gluster_brick_find(to, b->address, b->path)->whole = b->whole;
+	}
+}
+
+/*
+ * They seem to be whole now: two exact looks say whether they are. Of a part that has just taken
+ * the place of another nothing is listed for some seconds, until a client has met it and found out
+ * that it is empty.
+ */
+static void confirm_whole(struct pool_work *w)
+{
+	struct gluster_volume exact cleanup_with(gluster_volume_done) = { 0 };
+	cleanup_free char *bricks = NULL;
+	json_t *m = memory(w);
+	int rc;
+
+	if (!w->have || !unmarked(&w->volume) || !volume_seems_whole(&w->volume)) {
+		json_object_del(m, "clean");
+		json_object_del(m, "confirm");
 		return;
 	}
-	mark(w, &exact, VOLUME_LOOK_EXACT);
-	for (size_t i = 0; i < exact.brick_count; i++) {
-		struct gluster_brick *b = gluster_brick_find(&w->volume, exact.bricks[i].address,
-							     exact.bricks[i].path);
-		if (b)
-			b->whole = exact.bricks[i].whole && b->pid == exact.bricks[i].pid;
+	if (clock_mono_ms(w->r->clock) < jint(m, "confirm"))
+		return;
+	bricks = sketch_bricks(&w->volume);
+	rc = look_exactly(w, bricks, &exact);
+	if (rc == 1 && streq(jstr(m, "clean"), bricks)) {
+		mark(w, &exact, true);
+		marks_copy(&w->volume, &exact);
 	}
+	json_object_set_new(m, "clean", rc == 1 ? json_string(bricks) : json_null());
+	/* one that failed may have taken minutes, which other pools wait for */
+	json_object_set_new(m, "confirm",
+			    json_integer(clock_mono_ms(w->r->clock) +
+					 (rc < 0 ? IDLE_MS : MARK_AGAIN_MS)));
 }
 
 /* ---- looking and deciding ------------------------------------------------------------------ */
@@ -192,7 +229,7 @@ static int look(struct pool_work *w, enum volume_look how)
 	w->have = rc == 0;
 	if (w->have && how != VOLUME_LOOK_DEFINITION) {
 		offline_note(w->r, w->agent, &w->peers, &w->volume);
-		mark(w, &w->volume, how);
+		mark(w, &w->volume, false);
 	}
 	w->view = (struct volume_view){ .pool = w->pool,
 					.volume = w->have ? &w->volume : NULL,

@@ -39,7 +39,10 @@ struct agent_state {
 	/* pool */
 	struct seen_offline *offline;
 	size_t offline_count;
-	/* pool to {healed, numbers, told, revive, confirm, next: times in ms; orders, nodes, why, failure} */
+	/*
+	 * pool to {healed, numbers, told, revive, confirm, next: times in ms; orders, nodes, clean,
+	 * why, failure}
+	 */
 	json_t *pools;
 	/* quota */
 	json_t *limits; /* pool to {volume: resourceVersion in force} */

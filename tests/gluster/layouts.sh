@@ -82,7 +82,7 @@ layout() {
 	fi
 	check "$type: takes the place of one that leaves" quartermaster delete sn "n$leaving" --timeout 300s
 	check "$type: all is healed" wait_for 60 healed
-	[ "$type" = none ] || check "$type: all bricks are known to be whole" wait_for 60 whole
+	[ "$type" = none ] || check "$type: all bricks are known to be whole" wait_for 90 whole
 	check "$type: the data is intact" intact
 	check "$type: nothing is left on the node that left" [ -z "$(ls -A "$work/dir$leaving")" ]
 	check "$type: umount" quartermaster umount "$mnt"

@@ -337,6 +337,14 @@ static int64_t pending_total(const struct gluster_volume *v)
 	return sum;
 }
 
+static bool all_marked(const struct gluster_volume *v)
+{
+	for (size_t i = 0; i < v->brick_count; i++)
+		if (!v->bricks[i].whole)
+			return false;
+	return true;
+}
+
 static bool runs(const struct decision *d, const struct gluster_brick *b)
 {
 	const struct volume_view *v = d->view;
@@ -370,6 +378,10 @@ static bool decide_unhealed(struct decision *d, const char *then)
 			      then);
 	if (pending > 0)
 		return decide(d, STEP_HEAL, "%lld entries to heal before %s", (long long)pending,
+			      then);
+	/* gluster itself writes down what a new copy misses, but not what a new part does */
+	if (d->type.layout == LAYOUT_DISPERSE && !all_marked(d->volume))
+		return decide(d, STEP_WAIT, "Making sure that all parts are whole, before %s",
 			      then);
 	return false;
 }
