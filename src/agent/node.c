@@ -40,8 +40,7 @@ void agent_done(struct agent *a)
 		return;
 	for (size_t i = 0; i < s->repair_count; i++)
 		free(s->repairs[i].pool);
-	for (size_t i = 0; i < s->offline_count; i++)
-		free(s->offline[i].brick);
+	offline_forget(s);
 	free(s->repairs);
 	free(s->offline);
 	free(s->report_key);

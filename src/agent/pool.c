@@ -18,6 +18,7 @@
 #define NEXT_MS 1 /* a step was done: look again at once */
 #define HEAL_EVERY_MS 10000
 #define NUMBERS_EVERY_MS 30000
+#define MARK_AGAIN_MS 30000 /* between the two looks that make copies whole */
 #define TELL_EVERY_MS 60000
 #define REVIVE_FIRST_MS                                                                            \
 	15000 /* self-heal daemons that do not answer are started again after this */
@@ -28,6 +29,8 @@ struct pool_work {
 	struct reconcile *r;
 	struct agent *agent;
 	const json_t *pool;
+	json_t *stored; /* the same, as the API has it: a cache may have marks of long ago */
+	json_t *marks; /* of its bricks, after the last look */
 	const json_t *node;
 	struct gluster_peers peers;
 	struct gluster_volume volume;
@@ -41,53 +44,33 @@ static void work_done(struct pool_work *w)
 	gluster_peers_done(&w->peers);
 	gluster_volume_done(&w->volume);
 	volume_step_done(&w->step);
+	json_decref(w->stored);
+	json_decref(w->marks);
 }
 
-/* ---- how long bricks are offline ----------------------------------------------------------- */
-static struct seen_offline *offline_find(struct agent_state *s, const char *brick)
-{
-	for (size_t i = 0; i < s->offline_count; i++)
-		if (streq(s->offline[i].brick, brick))
-			return &s->offline[i];
-	return NULL;
-}
-
-static void offline_note(struct pool_work *w)
-{
-	struct agent_state *s = w->agent->state;
-
-	for (size_t i = 0; i < w->volume.brick_count; i++) {
-		const struct gluster_brick *b = &w->volume.bricks[i];
-		cleanup_free char *name = xasprintf("%s:%s", b->address, b->path);
-		struct seen_offline *seen = offline_find(s, name);
-
-		if (b->online && seen) {
-			free(seen->brick);
-			*seen = s->offline[--s->offline_count];
-		} else if (!b->online && !seen) {
-			s->offline =
-				xrealloc(s->offline, (s->offline_count + 1) * sizeof(*s->offline));
-			s->offline[s->offline_count++] =
-				(struct seen_offline){ TAKE_PTR(name), clock_mono_ms(w->r->clock) };
-		}
-	}
-}
-
-/* What was seen while it led before says nothing of the time since. */
-static void offline_forget(struct agent_state *s)
-{
-	for (size_t i = 0; i < s->offline_count; i++)
-		free(s->offline[i].brick);
-	s->offline_count = 0;
-}
-
-static int64_t offline_ms(void *userdata, const char *address, const char *path)
+/* ---- bricks that are offline --------------------------------------------------------------- */
+static int64_t offline_since(void *userdata, const char *address, const char *path)
 {
 	struct pool_work *w = userdata;
-	cleanup_free char *name = xasprintf("%s:%s", address, path);
-	const struct seen_offline *seen = offline_find(w->agent->state, name);
 
-	return seen ? clock_mono_ms(w->r->clock) - seen->since_ms : 0;
+	return offline_ms(w->r, w->agent, address, path);
+}
+
+static bool runs_unseen(void *userdata, const char *address, const char *path)
+{
+	struct pool_work *w = userdata;
+
+	return offline_runs(w->agent, address, path);
+}
+
+/* One of its bricks takes in what nobody here sees. */
+static bool blind(struct pool_work *w)
+{
+	for (size_t i = 0; i < w->volume.brick_count; i++)
+		if (!w->volume.bricks[i].online &&
+		    runs_unseen(w, w->volume.bricks[i].address, w->volume.bricks[i].path))
+			return true;
+	return false;
 }
 
 /* ---- is a brick there? --------------------------------------------------------------------- */
@@ -115,6 +98,119 @@ static bool brick_mounted(void *userdata, const json_t *brick)
 	return false;
 }
 
+static json_t *memory(struct pool_work *w)
+{
+	json_t *pools = w->agent->state->pools, *m = json_object_get(pools, object_name(w->pool));
+
+	if (!m) {
+		m = json_object();
+		json_object_set_new(pools, object_name(w->pool), m);
+	}
+	return m;
+}
+
+/* ---- which copies are whole ---------------------------------------------------------------- */
+/* Anew for each step, and from the API: another agent may have led, and seen what we have not. */
+static int read_marks(struct pool_work *w)
+{
+	cleanup_json json_t *stored = NULL;
+	int rc = kube_get(w->r->kube, &KIND_STORAGEPOOL, object_namespace(w->pool),
+			  object_name(w->pool), &stored, &w->r->error);
+
+	if (rc < 0)
+		return rc;
+	if (!streq(object_uid(stored), object_uid(w->pool)))
+		return error_set(&w->r->error, ESTALE, "StoragePool %s is another one now",
+				 object_name(w->pool));
+	json_decref(w->stored);
+	json_decref(w->marks);
+	w->stored = TAKE_PTR(stored);
+	w->marks = json_incref(jget(w->stored, "status", "bricks"));
+	return 0;
+}
+
+/* exact: they are whole if this look says so. */
+static void mark(struct pool_work *w, struct gluster_volume *v, bool exact)
+{
+	volume_mark(v, w->marks, exact, blind(w));
+	json_decref(w->marks);
+	w->marks = volume_bricks_status(v);
+}
+
+static bool has_copies(const struct gluster_volume *v)
+{
+	return v->replica > 1 || v->disperse > 0;
+}
+
+static bool unmarked(const struct gluster_volume *v)
+{
+	for (size_t i = 0; i < v->brick_count; i++)
+		if (!v->bricks[i].whole)
+			return has_copies(v);
+	return false;
+}
+
+static char *sketch_bricks(const struct gluster_volume *v)
+{
+	struct buf out = { 0 };
+
+	for (size_t i = 0; i < v->brick_count; i++)
+		buf_printf(&out, "%s:%s %d ", v->bricks[i].address, v->bricks[i].path,
+			   v->bricks[i].pid);
+	return buf_take(&out);
+}
+
+/* Looks exactly; 1: all of these very bricks are whole, by this look. */
+static int look_exactly(struct pool_work *w, const char *bricks, struct gluster_volume *ret)
+{
+	struct node_host *h = w->agent->host;
+	int rc = h->ops->volume_get(h, object_name(w->pool), VOLUME_LOOK_EXACT, ret, NULL);
+	cleanup_free char *found = rc < 0 ? NULL : sketch_bricks(ret);
+
+	return rc < 0 ? rc : volume_seems_whole(ret) && streq(found, bricks);
+}
+
+static void marks_copy(struct gluster_volume *to, const struct gluster_volume *from)
+{
+	for (size_t i = 0; i < from->brick_count; i++) {
+		const struct gluster_brick *b = &from->bricks[i];
+
+		gluster_brick_find(to, b->address, b->path)->whole = b->whole;
+	}
+}
+
+/*
+ * They seem to be whole now: two exact looks say whether they are. Of a part that has just taken
+ * the place of another nothing is listed for some seconds, until a client has met it and found out
+ * that it is empty.
+ */
+static void confirm_whole(struct pool_work *w)
+{
+	struct gluster_volume exact cleanup_with(gluster_volume_done) = { 0 };
+	cleanup_free char *bricks = NULL;
+	json_t *m = memory(w);
+	int rc;
+
+	if (!w->have || !unmarked(&w->volume) || !volume_seems_whole(&w->volume)) {
+		json_object_del(m, "clean");
+		json_object_del(m, "confirm");
+		return;
+	}
+	if (clock_mono_ms(w->r->clock) < jint(m, "confirm"))
+		return;
+	bricks = sketch_bricks(&w->volume);
+	rc = look_exactly(w, bricks, &exact);
+	if (rc == 1 && streq(jstr(m, "clean"), bricks)) {
+		mark(w, &exact, true);
+		marks_copy(&w->volume, &exact);
+	}
+	json_object_set_new(m, "clean", rc == 1 ? json_string(bricks) : json_null());
+	/* one that failed may have taken minutes, which other pools wait for */
+	json_object_set_new(m, "confirm",
+			    json_integer(clock_mono_ms(w->r->clock) +
+					 (rc < 0 ? IDLE_MS : MARK_AGAIN_MS)));
+}
+
 /* ---- looking and deciding ------------------------------------------------------------------ */
 static int look(struct pool_work *w, enum volume_look how)
 {
@@ -131,29 +227,21 @@ static int look(struct pool_work *w, enum volume_look how)
 		return rc;
 	w->r->error = ERROR_INIT;
 	w->have = rc == 0;
-	if (w->have && how != VOLUME_LOOK_DEFINITION)
-		offline_note(w);
+	if (w->have && how != VOLUME_LOOK_DEFINITION) {
+		offline_note(w->r, w->agent, &w->peers, &w->volume);
+		mark(w, &w->volume, false);
+	}
 	w->view = (struct volume_view){ .pool = w->pool,
 					.volume = w->have ? &w->volume : NULL,
 					.peers = &w->peers,
 					.address = jstr(w->node, "status", "plan", "address"),
 					.members = json_array_size(
 						jget(w->node, "status", "plan", "peers")),
-					.offline_ms = offline_ms,
+					.offline_ms = offline_since,
 					.mounted = brick_mounted,
+					.runs = runs_unseen,
 					.userdata = w };
 	return 0;
-}
-
-static json_t *memory(struct pool_work *w)
-{
-	json_t *pools = w->agent->state->pools, *m = json_object_get(pools, object_name(w->pool));
-
-	if (!m) {
-		m = json_object();
-		json_object_set_new(pools, object_name(w->pool), m);
-	}
-	return m;
 }
 
 /*
@@ -233,16 +321,20 @@ static int decide(struct pool_work *w)
 {
 	/* what is to go needs no more to be known of it, and the rest could hold it up */
 	bool goes = volume_is_to_go(w->pool);
-	int rc = look(w, goes ? VOLUME_LOOK_DEFINITION : VOLUME_LOOK);
+	int rc = read_marks(w);
 
+	if (rc == 0)
+		rc = look(w, goes ? VOLUME_LOOK_DEFINITION : VOLUME_LOOK);
 	if (rc < 0)
 		return rc;
 	if (!goes)
 		revive_healers(w);
 	volume_step_done(&w->step);
 	volume_next_step(&w->view, &w->step);
-	if (!gives_up_a_copy(w->step.kind))
+	if (!gives_up_a_copy(w->step.kind)) {
+		confirm_whole(w);
 		return 0;
+	}
 	rc = look(w, VOLUME_LOOK_EXACT);
 	if (rc < 0)
 		return rc;
@@ -324,24 +416,43 @@ static int patch(struct pool_work *w, json_t *status)
 				  object_name(w->pool), status);
 }
 
+/*
+ * What was made of marks that another agent has changed meanwhile is refused (ESTALE), and made
+ * anew: an agent that led before us, and was held up, must not call a copy whole that it did not
+ * see going.
+ */
+static int patch_marks(struct pool_work *w, json_t *status)
+{
+	cleanup_json json_t *change = json_pack("{s:{s:s}, s:O}", "metadata", "resourceVersion",
+						object_version(w->stored), "status", status);
+	cleanup_json json_t *result = NULL;
+	int rc = kube_patch(w->r->kube, &KIND_STORAGEPOOL, object_namespace(w->pool),
+			    object_name(w->pool), "status", KUBE_PATCH_MERGE, change, &result,
+			    &w->r->error);
+
+	if (rc < 0)
+		return rc;
+	reader_learned(w->r->cache, &KIND_STORAGEPOOL, result);
+	json_decref(w->stored);
+	w->stored = TAKE_PTR(result);
+	return 0;
+}
+
 static int write_status(struct pool_work *w)
 {
 	json_t *m = memory(w);
 	cleanup_json json_t *status = volume_pool_status(&w->view, &w->step);
-	cleanup_json json_t *known = NULL;
 	int64_t now = clock_mono_ms(w->r->clock);
 	bool numbers;
 
 	/* what went wrong with this step the last time stands until it succeeds */
 	if (streq(jstr(m, "why"), w->step.why))
 		json_object_set(status, "message", jget(m, "failure"));
-	known = reader_get(w->r->cache, &KIND_STORAGEPOOL, object_namespace(w->pool),
-			   object_name(w->pool));
-	if (report_same(status, jget(known, "status"), &numbers) &&
+	if (report_same(status, jget(w->stored, "status"), &numbers) &&
 	    (!numbers || now - jint(m, "numbers") < NUMBERS_EVERY_MS))
 		return 0;
 	json_object_set_new(m, "numbers", json_integer(now));
-	return patch(w, json_incref(status));
+	return patch_marks(w, status);
 }
 
 static int write_failure(struct pool_work *w, int rc)
@@ -390,7 +501,9 @@ static int act(struct pool_work *w)
 
 	switch (w->step.kind) {
 	case STEP_NONE:
-		return healing_unknown(w) ? REVIVE_FIRST_MS : IDLE_MS;
+		return healing_unknown(w)	 ? REVIVE_FIRST_MS
+		       : unmarked(&w->volume) ? MARK_AGAIN_MS
+					      : IDLE_MS;
 	case STEP_GONE:
 	case STEP_BLOCKED:
 		return IDLE_MS;

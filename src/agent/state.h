@@ -11,7 +11,9 @@
  */
 struct seen_offline {
 	char *brick; /* "ADDRESS:/path" */
-	int64_t since_ms; /* monotonic */
+	int64_t since_ms; /* monotonic; or since it was last known to run all the same */
+	char *renewed; /* its node's lease, as seen a while after that; NULL: not looked at yet */
+	bool runs; /* its agent has told so since */
 };
 
 struct repair {
@@ -37,7 +39,11 @@ struct agent_state {
 	/* pool */
 	struct seen_offline *offline;
 	size_t offline_count;
-	json_t *pools; /* pool to {healed, numbers, told, revive, next: times in ms; orders, nodes, why, failure} */
+	/*
+	 * pool to {healed, numbers, told, revive, confirm, next: times in ms; orders, nodes, clean,
+	 * why, failure}
+	 */
+	json_t *pools;
 	/* quota */
 	json_t *limits; /* pool to {volume: resourceVersion in force} */
 	json_t *quota_ms; /* pool to the time of the last pass */
@@ -98,6 +104,15 @@ json_t *report_bricks(struct looking *l, json_t *devices, bool prepare);
 void report_usage(struct looking *l, json_t *bricks);
 /* Is all but the numbers (used, free, pending) the same? */
 bool report_same(const json_t *a, const json_t *b, bool *ret_numbers_differ);
+
+/* offline.c: which bricks the one that leads sees offline, and for how long. */
+void offline_note(struct reconcile *r, struct agent *a, const struct gluster_peers *peers,
+		  const struct gluster_volume *v);
+/* What was seen while it led before says nothing of the time since. */
+void offline_forget(struct agent_state *s);
+int64_t offline_ms(struct reconcile *r, struct agent *a, const char *address, const char *path);
+/* Its node's glusterd cannot be asked, but its agent goes on to tell that the brick runs. */
+bool offline_runs(struct agent *a, const char *address, const char *path);
 
 /* release.c: frees the bricks that are to go. True: all of them are gone, or their disks are. */
 bool release_bricks(struct looking *l);

@@ -50,6 +50,11 @@ static const struct field brick_status_fields[] = {
 	F_BOOLEAN("online", "Whether it serves."),
 	F_INTEGER("pending", "Entries that wait to be healed; -1 where this is not known.",
 		  .min = -1, .max = INT64_MAX),
+	F_BOOLEAN("whole",
+		  "Whether it is known to hold everything: all bricks were online once with "
+		  "nothing to heal, and it cannot have missed anything since. A brick that is "
+		  "lost is given up only if enough others are whole."),
+	F_COUNT("pid", "Its process, as long as it is known to be whole."),
 	F_END,
 };
 static const struct field brick_status =

@@ -45,6 +45,8 @@ fill() {
 }
 intact() { (cd "$mnt" && sha256sum -c --quiet "$work/sums"); }
 healed() { field sp glusterfs-1 '.status.phase == "Online" and .status.healPending == 0' | grep -q true || { quartermaster get sp; return 1; }; }
+# the new brick was not whole before, and a crawl says that it is
+whole() { field sp glusterfs-1 '.status.bricks | length > 0 and all(.whole and .pid > 0)' | grep -q true || { field sp glusterfs-1 .status; return 1; }; }
 # what the bricks hold of the volume: the names of its directory
 on_bricks() { find "$work"/dir*/.quartermaster-*/brick/subvol "$work"/dir*/.quartermaster-*/brick/.quartermaster-trash -name "*$volume*" 2> /dev/null; }
 
@@ -80,6 +82,7 @@ layout() {
 	fi
 	check "$type: takes the place of one that leaves" quartermaster delete sn "n$leaving" --timeout 300s
 	check "$type: all is healed" wait_for 60 healed
+	[ "$type" = none ] || check "$type: all bricks are known to be whole" wait_for 90 whole
 	check "$type: the data is intact" intact
 	check "$type: nothing is left on the node that left" [ -z "$(ls -A "$work/dir$leaving")" ]
 	check "$type: umount" quartermaster umount "$mnt"

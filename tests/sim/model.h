@@ -45,6 +45,7 @@ struct model_brick {
 	char path[300];
 	bool arbiter;
 	bool running;
+	int pid;                 /* another one each time that it is started */
 	int64_t behind;          /* entries that it lacks */
 	int64_t added_ms;        /* the index of what it lacks is not complete for a while */
 };

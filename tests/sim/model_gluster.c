@@ -74,8 +74,10 @@ void model_volume_start_bricks(struct model_volume *v, struct model_node *only)
 	for (size_t i = 0; i < v->brick_count; i++) {
 		struct model_brick *b = &v->bricks[i];
 
-		if ((!only || b->node == only) && can_start(b))
+		if ((!only || b->node == only) && can_start(b) && !b->running) {
 			b->running = true;
+			b->pid++;
+		}
 	}
 }
 
@@ -164,7 +166,7 @@ int gluster_brick_usage(struct node_host *h, const char *volume, const char *pat
 		model_heal(v);
 	*ret = (struct brick_usage){ .size = d->size, .free = d->size };
 	if (b) {
-		ret->pid = b->running ? 200 + (int)(b - v->bricks) : 0;
+		ret->pid = b->running ? 200 + b->pid : 0;
 		ret->pending = b->behind ? 0 : others_lack(v, b, false);
 	}
 	return 0;
@@ -228,7 +230,7 @@ static void copy_brick(struct gluster_volume *to, const struct model_volume *v,
 
 	g->arbiter = b->arbiter;
 	g->online = model_brick_online(b);
-	g->pid = g->online ? 200 : 0;
+	g->pid = g->online ? 200 + b->pid : 0;
 	g->size = g->free = d ? d->size : 0;
 	g->pending = !g->online ? -1 : b->behind ? 0 : others_lack(v, b, exact);
 }

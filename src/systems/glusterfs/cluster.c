@@ -296,7 +296,7 @@ static bool brick_lost(const struct decision *d, const struct gluster_brick *b)
 	const struct volume_view *v = d->view;
 
 	/* of a volume with one copy, that is the data: it is not given up */
-	return d->type.layout != LAYOUT_NONE && !b->online && v->offline_ms &&
+	return d->type.layout != LAYOUT_NONE && !b->online && !b->connected && v->offline_ms &&
 	       v->offline_ms(v->userdata, b->address, b->path) >= BRICK_LOST_MS;
 }
 
@@ -337,6 +337,32 @@ static int64_t pending_total(const struct gluster_volume *v)
 	return sum;
 }
 
+static bool all_marked(const struct gluster_volume *v)
+{
+	for (size_t i = 0; i < v->brick_count; i++)
+		if (!v->bricks[i].whole)
+			return false;
+	return true;
+}
+
+static bool runs(const struct decision *d, const struct gluster_brick *b)
+{
+	const struct volume_view *v = d->view;
+
+	return b->connected || (v->runs && v->runs(v->userdata, b->address, b->path));
+}
+
+static const char *offline_advice(const struct decision *d, const struct gluster_brick *offline)
+{
+	if (d->type.layout == LAYOUT_NONE)
+		return "; it may hold the only copy: bring it back, or delete the claims of the "
+		       "pool";
+	if (runs(d, offline))
+		return "; it runs, but this node's glusterd cannot see it: see to glusterd and the "
+		       "network of its node, or stop that machine if the brick is to be given up";
+	return "; if it is lost for good this goes on after five minutes";
+}
+
 /* True: not all copies are whole, and a step that waits for that is decided. */
 static bool decide_unhealed(struct decision *d, const char *then)
 {
@@ -346,16 +372,16 @@ static bool decide_unhealed(struct decision *d, const char *then)
 	if (offline)
 		return decide(d, STEP_WAIT,
 			      "Waiting for brick %s:%s, which is offline, before %s%s",
-			      offline->address, offline->path, then,
-			      d->type.layout == LAYOUT_NONE
-				      ? "; it may hold the only copy: bring it back, or delete the "
-					"claims of the pool"
-				      : "; if it is lost for good this goes on after five minutes");
+			      offline->address, offline->path, then, offline_advice(d, offline));
 	if (pending < 0)
 		return decide(d, STEP_WAIT, "Waiting to learn what is left to heal, before %s",
 			      then);
 	if (pending > 0)
 		return decide(d, STEP_HEAL, "%lld entries to heal before %s", (long long)pending,
+			      then);
+	/* gluster itself writes down what a new copy misses, but not what a new part does */
+	if (d->type.layout == LAYOUT_DISPERSE && !all_marked(d->volume))
+		return decide(d, STEP_WAIT, "Making sure that all parts are whole, before %s",
 			      then);
 	return false;
 }
@@ -368,17 +394,77 @@ static bool replace(struct decision *d, const struct gluster_brick *old, const j
 		      old->path, brick_address(new), brick_path(new));
 }
 
+/* ---- giving up a brick that is lost -------------------------------------------------------- */
+/* Of those that stay and serve; an arbiter holds no data. The others are named, if asked for. */
+static int whole_without(const struct decision *d, const struct gluster_brick *lost,
+			 struct buf *others)
+{
+	int whole = 0;
+
+	for (size_t i = 0; i < d->volume->brick_count; i++) {
+		const struct gluster_brick *b = &d->volume->bricks[i];
+
+		if (b == lost || b->arbiter)
+			continue;
+		if (b->online && b->whole)
+			whole++;
+		else if (others)
+			buf_printf(others, "%s%s:%s", others->len ? ", " : "", b->address, b->path);
+	}
+	return whole;
+}
+
+static bool given_up_by_a_person(const struct decision *d, const struct gluster_brick *b)
+{
+	cleanup_json json_t *id = volume_brick_id(b->path);
+
+	return streq(jstr(d->view->pool, "metadata", "annotations", POOL_ANNOTATION_LOST),
+		     json_string_value(id));
+}
+
+static bool decide_not_whole(struct decision *d, const struct gluster_brick *lost)
+{
+	cleanup_with(buf_done) struct buf others = { 0 };
+	cleanup_json json_t *id = volume_brick_id(lost->path);
+	int whole = whole_without(d, lost, &others);
+
+	return decide(d, STEP_WAIT,
+		      "Brick %s:%s is lost, but may hold what others miss: %d of them must be "
+		      "known to be whole, %d are, and not %.200s. That is known once all were "
+		      "online with nothing to heal, and an earlier version did not note it. "
+		      "Bring the disk back; or give up what only it has: annotate this "
+		      "StoragePool with " POOL_ANNOTATION_LOST "=%s",
+		      lost->address, lost->path, d->type.data, whole,
+		      others.data ? others.data : "those that are gone", json_string_value(id));
+}
+
+/* 1: it is lost, and can be spared; 0: it is not lost; -1: it cannot be spared, wait. */
+static int give_up(struct decision *d, const struct gluster_brick *b)
+{
+	if (!b || !brick_lost(d, b) || first_offline(d, b))
+		return 0;
+	/* an arbiter has no data: what the copies miss they know of each other */
+	if (b->arbiter || whole_without(d, b, NULL) >= d->type.data || given_up_by_a_person(d, b))
+		return 1;
+	decide_not_whole(d, b);
+	return -1;
+}
+
 static bool decide_replicate(struct decision *d)
 {
 	const json_t *missing = first_missing(d);
 	const struct gluster_brick *extra = first_extra(d, -1);
+	int lost;
 
 	if (!missing && !extra)
 		return false;
+	if (missing && !brick_usable(d, missing))
+		return true;
+	lost = give_up(d, extra);
+	if (lost < 0)
+		return true;
 	if (missing) {
-		if (!brick_usable(d, missing))
-			return true;
-		if (extra && brick_lost(d, extra) && !first_offline(d, extra))
+		if (lost)
 			return replace(d, extra, missing);
 		if (decide_unhealed(d, "a brick is added"))
 			return true;
@@ -387,19 +473,19 @@ static bool decide_replicate(struct decision *d)
 		return decide(d, STEP_ADD_BRICK, "Adding a copy on %s", text_of(missing, "node"));
 	}
 	/* A lost copy is no copy: the others do not have to wait for it. */
-	if (!(brick_lost(d, extra) && !first_offline(d, extra)) &&
-	    decide_unhealed(d, "the old brick is removed"))
+	if (!lost && decide_unhealed(d, "the old brick is removed"))
 		return true;
 	name_brick(d, extra->address, extra->path);
 	d->step->replica = (int)d->volume->brick_count - 1;
-	return decide(d, STEP_REMOVE_BRICK, "All copies are whole: removing brick %s:%s",
-		      extra->address, extra->path);
+	return decide(d, STEP_REMOVE_BRICK, "%s: removing brick %s:%s",
+		      lost ? "It is lost" : "All copies are whole", extra->address, extra->path);
 }
 
 static bool decide_fixed_set(struct decision *d)
 {
 	const json_t *missing = first_missing(d);
 	const struct gluster_brick *extra;
+	int lost;
 
 	if (!missing && !first_extra(d, -1))
 		return false;
@@ -411,8 +497,8 @@ static bool decide_fixed_set(struct decision *d)
 			      text_of(jget(d->view->pool, "spec"), "volumeType"));
 	if (!brick_usable(d, missing))
 		return true;
-	if (!(brick_lost(d, extra) && !first_offline(d, extra)) &&
-	    decide_unhealed(d, "a brick is replaced"))
+	lost = give_up(d, extra);
+	if (lost < 0 || (!lost && decide_unhealed(d, "a brick is replaced")))
 		return true;
 	return replace(d, extra, missing);
 }

@@ -32,7 +32,7 @@ struct volume_step {
 	struct strv bricks; /* "ADDRESS:/path" */
 	int replica, arbiter, disperse, redundancy;
 	json_t *options; /* STEP_SET: object of strings */
-	char why[300]; /* for people */
+	char why[700]; /* for people */
 };
 void volume_step_done(struct volume_step *s);
 const char *volume_step_name(enum volume_step_kind kind);
@@ -47,6 +47,8 @@ struct volume_view {
 	int64_t (*offline_ms)(void *userdata, const char *address, const char *path);
 	/* Whether a brick of the spec is there now, asked anew of whoever knows best; NULL: all are. */
 	bool (*mounted)(void *userdata, const json_t *brick);
+	/* Whether a brick that is offline here runs all the same, as its node tells; NULL: none. */
+	bool (*runs)(void *userdata, const char *address, const char *path);
 	void *userdata;
 };
 
@@ -59,8 +61,28 @@ bool volume_view_of_half(const struct volume_view *view);
 /* It is being deleted, and nothing is in it any more. */
 bool volume_is_to_go(const json_t *pool);
 
-/* Offline longer than this, a brick that has to leave is given up instead of being emptied. */
+/*
+ * Offline longer than this, a brick that has to leave is given up instead of being emptied, if
+ * enough others are whole.
+ */
 #define BRICK_LOST_MS (5 * 60 * 1000)
+
+/* On a pool: the id of a brick that a person gives up, though it may hold what no other has. */
+#define POOL_ANNOTATION_LOST "quartermaster.storage/lost"
+
+/*
+ * Which copies are whole stands in the pool's status (status.bricks[].whole), since the agent that
+ * leads next has to know it too. Sets it in a volume that was just looked at, from the marks before
+ * (status.bricks) and from what the look says. Only an exact look makes a copy whole. blind: a
+ * brick that cannot be seen from here takes in what others may miss.
+ */
+void volume_mark(struct gluster_volume *v, const json_t *marks, bool exact, bool blind);
+/* All bricks serve, and none has anything to heal: what an exact look has to confirm. */
+bool volume_seems_whole(const struct gluster_volume *v);
+/* The bricks as they stand in the pool's status, with their marks. New reference. */
+json_t *volume_bricks_status(const struct gluster_volume *v);
+/* The id of a brick of ours, which is part of its path. New reference. */
+json_t *volume_brick_id(const char *path);
 
 void volume_next_step(const struct volume_view *view, struct volume_step *ret);
 

@@ -4,21 +4,6 @@
 #include "systems/glusterfs/cluster.h"
 #include "systems/glusterfs/plan.h"
 
-/* The id is part of the path of every brick of ours, also of one that the pool no longer names. */
-static json_t *id_of_path(const char *path)
-{
-	static const char prefix[] = ".quartermaster-";
-	const char *end = strrchr(path, '/'), *start = end;
-
-	while (start && start > path && start[-1] != '/')
-		start--;
-	if (!end || start == end)
-		return json_string(path);
-	if (str_has_prefix(start, prefix))
-		start += sizeof(prefix) - 1;
-	return json_stringn(start, (size_t)(end - start));
-}
-
 struct totals {
 	int online;
 	int64_t pending; /* -1: not known */
@@ -73,22 +58,6 @@ static const char *phase_of(const struct volume_view *view, const struct volume_
 	return t->pending > 0 ? "Healing" : "Online";
 }
 
-static json_t *bricks_of(const struct gluster_volume *v)
-{
-	json_t *bricks = json_array();
-
-	for (size_t i = 0; v && i < v->brick_count; i++) {
-		json_t *b = json_object();
-
-		json_object_set_new(b, "id", id_of_path(v->bricks[i].path));
-		json_object_set_new(b, "online", json_boolean(v->bricks[i].online));
-		if (v->bricks[i].pending >= 0)
-			json_object_set_new(b, "pending", json_integer(v->bricks[i].pending));
-		json_array_append_new(bricks, b);
-	}
-	return bricks;
-}
-
 /*
  * A volume that was made, and that this node's glusterd does not know: the node leads, but is no member of the trusted
  * pool yet, or has lost its memory. It knows nothing of the bricks then. That there are none would free those that
@@ -132,7 +101,7 @@ json_t *volume_pool_status(const struct volume_view *view, const struct volume_s
 				    json_integer(jint(view->pool, "metadata", "generation")));
 	json_object_set_new(s, "epoch", json_integer(jint(view->pool, "spec", "epoch")));
 	json_object_set_new(s, "message", json_string(step->why));
-	json_object_set_new(s, "bricks", bricks_of(view->volume));
+	json_object_set_new(s, "bricks", volume_bricks_status(view->volume));
 	json_object_set_new(s, "healPending", json_integer(t.pending));
 	if (view->volume && view->volume->id)
 		json_object_set_new(s, "volumeId", json_string(view->volume->id));

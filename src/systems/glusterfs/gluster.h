@@ -44,6 +44,8 @@ struct gluster_brick {
 	int pid; /* on its own node; 0: not running */
 	int64_t size, free; /* bytes of the brick's file system; 0: not known */
 	int64_t pending; /* entries that still have to be healed according to this brick; -1: not known */
+	bool connected; /* the crawler of an exact look reached it: so it serves */
+	bool whole; /* not gluster's word: its mark in the pool's status (volume_mark) */
 };
 
 /* How closely a volume is looked at. All but the first ask every node, and wait for one that does not answer. */

@@ -426,6 +426,8 @@ static void heal_leaf(struct document *d, const char *value)
 				   : NULL;
 		if (r->brick)
 			r->brick->pending = -1;
+	} else if (streq(field, "status") && r->brick) {
+		r->brick->connected = streq(value, "Connected");
 	} else if (streq(field, "totalNumberOfEntries") && r->brick &&
 		   isdigit((unsigned char)*value)) {
 		r->brick->pending = number(value);

@@ -20,6 +20,10 @@ struct world {
 	size_t members;
 	bool lost; /* bricks that are offline are so for long */
 	const char *unmounted; /* id of a brick that is prepared, but not there now */
+	json_t *marks; /* as status.bricks keeps them from look to look */
+	bool inexact; /* no exact look answers */
+	bool runs; /* bricks that are offline run all the same, as their nodes say */
+	int pids;
 	struct volume_step step;
 };
 
@@ -53,6 +57,7 @@ static void world_init(struct world *w, const char *type)
 static void world_done(struct world *w)
 {
 	json_decref(w->pool);
+	json_decref(w->marks);
 	gluster_volume_done(&w->volume);
 	gluster_peers_done(&w->peers);
 	volume_step_done(&w->step);
@@ -77,6 +82,11 @@ static bool mounted(void *userdata, const json_t *b)
 	return !streq(((struct world *)userdata)->unmounted, jstr(b, "id"));
 }
 
+static bool runs(void *userdata, const char *address, const char *path)
+{
+	return ((struct world *)userdata)->runs;
+}
+
 static struct volume_view view_of(struct world *w)
 {
 	return (struct volume_view){ .pool = w->pool,
@@ -86,13 +96,29 @@ static struct volume_view view_of(struct world *w)
 				     .members = w->members,
 				     .offline_ms = offline_ms,
 				     .mounted = mounted,
+				     .runs = runs,
 				     .userdata = w };
+}
+
+/* A look, and an exact one where that can make copies whole. */
+static void mark(struct world *w)
+{
+	bool blind = false;
+
+	for (size_t i = 0; i < w->volume.brick_count; i++)
+		blind |= w->runs && !w->volume.bricks[i].online;
+	for (int exact = 0; exact < (w->inexact ? 1 : 2); exact++) {
+		volume_mark(&w->volume, w->marks, exact == 1, blind);
+		json_decref(w->marks);
+		w->marks = volume_bricks_status(&w->volume);
+	}
 }
 
 static enum volume_step_kind next(struct world *w)
 {
 	struct volume_view view = view_of(w);
 
+	mark(w);
 	volume_step_done(&w->step);
 	volume_next_step(&view, &w->step);
 	return w->step.kind;
@@ -116,6 +142,7 @@ static struct gluster_brick *add(struct world *w, const char *name)
 	b = gluster_volume_add_brick(&w->volume, address, path);
 	b->online = w->volume.state == VOLUME_STARTED;
 	b->pending = 0;
+	b->pid = ++w->pids;
 	return b;
 }
 
@@ -143,6 +170,13 @@ static void pending(struct world *w, int64_t n)
 {
 	for (size_t i = 0; i < w->volume.brick_count; i++)
 		w->volume.bricks[i].pending = n;
+}
+
+/* Those that have something list what this one misses. */
+static void misses(struct world *w, const char *name, int64_t n)
+{
+	pending(w, n);
+	find(w, name)->pending = 0;
 }
 
 static int copies_online(struct world *w)
@@ -186,7 +220,7 @@ static void gluster_does(struct world *w)
 				 w->volume.brick_count); /* gluster refuses otherwise */
 		add(w, s->bricks.items[0]);
 		w->volume.replica = s->replica;
-		pending(w, 7);
+		misses(w, s->bricks.items[0], 7);
 		break;
 	case STEP_REMOVE_BRICK:
 		drop(w, s->bricks.items[0]);
@@ -197,7 +231,7 @@ static void gluster_does(struct world *w)
 
 		drop(w, s->bricks.items[0]);
 		add(w, s->bricks.items[1])->arbiter = arbiter;
-		pending(w, 7);
+		misses(w, s->bricks.items[1], 7);
 		break;
 	}
 	case STEP_HEAL:
@@ -414,6 +448,207 @@ static void test_lost_while_leaving(void **state)
 	world_done(&w);
 }
 
+#define B1 "10.0.0.1:/b/b-1/brick"
+#define B2 "10.0.0.2:/b/b-2/brick"
+#define B3 "10.0.0.3:/b/b-3/brick"
+
+static void made(struct world *w, const char *type, const char *nodes, int arbiter)
+{
+	world_init(w, type);
+	want(w, nodes, arbiter);
+	assert_int_equal(settle(w, 0), STEP_NONE);
+}
+
+/* The process ended and another came: what was written meanwhile it misses. */
+static void bounce(struct world *w, const char *name, int64_t missed)
+{
+	find(w, name)->online = false;
+	next(w);
+	find(w, name)->online = true;
+	find(w, name)->pid = ++w->pids;
+	misses(w, name, missed);
+	next(w);
+}
+
+static void assert_whole(struct world *w, const char *nodes)
+{
+	for (size_t i = 0; i < w->volume.brick_count; i++) {
+		const struct gluster_brick *b = &w->volume.bricks[i];
+
+		if (b->whole != !!strchr(nodes, b->address[7]))
+			fail_msg("%s is %swhole", b->address, b->whole ? "" : "not ");
+	}
+}
+
+/* Two parts are needed, and one of the two that are left misses what the lost one has. */
+static void test_lost_part_while_another_heals(void **state)
+{
+	struct world w;
+
+	made(&w, "disperse:2:1", "123", 0);
+	bounce(&w, B2, 5);
+	assert_whole(&w, "13");
+	find(&w, B3)->online = false;
+	want(&w, "124", 0);
+	w.lost = true;
+	assert_int_equal(next(&w), STEP_WAIT);
+	assert_non_null(strstr(w.step.why, B2));
+	assert_non_null(strstr(w.step.why, POOL_ANNOTATION_LOST "=b-3"));
+	assert_null(strstr(w.step.why, B1));
+	/* the disk is brought back, all heals, and then it may die */
+	find(&w, B3)->online = true;
+	pending(&w, 0);
+	assert_int_equal(next(&w), STEP_REPLACE_BRICK);
+	find(&w, B3)->online = false;
+	pending(&w, 3); /* which is what it misses itself */
+	assert_int_equal(next(&w), STEP_REPLACE_BRICK);
+	world_done(&w);
+}
+
+/* The other copy is back and not healed: the one that is lost may have the newest data. */
+static void test_lost_copy_while_the_other_is_stale(void **state)
+{
+	for (int arbiter = 0; arbiter < 2; arbiter++) {
+		struct world w;
+
+		made(&w, arbiter ? "arbiter" : "replicate:2", arbiter ? "123" : "12",
+		     arbiter ? 3 : 0);
+		bounce(&w, B2, 5);
+		find(&w, B1)->online = false;
+		w.lost = true;
+		want(&w, arbiter ? "423" : "42", arbiter ? 3 : 0);
+		assert_int_equal(next(&w), STEP_WAIT);
+		assert_non_null(strstr(w.step.why, B2));
+		/* it is the stale one that may go */
+		find(&w, B1)->online = true;
+		bounce(&w, B2, 5);
+		misses(&w, B2, 5);
+		pending(&w, 0);
+		assert_int_equal(next(&w), arbiter ? STEP_REPLACE_BRICK : STEP_ADD_BRICK);
+		find(&w, B2)->online = false;
+		want(&w, arbiter ? "143" : "14", arbiter ? 3 : 0);
+		assert_int_equal(next(&w), STEP_REPLACE_BRICK);
+		world_done(&w);
+	}
+}
+
+/* It has no data; but it is no copy that could be counted on either. */
+static void test_lost_arbiter(void **state)
+{
+	struct world w;
+
+	made(&w, "arbiter", "123", 3);
+	bounce(&w, B2, 5);
+	find(&w, B3)->online = false;
+	w.lost = true;
+	want(&w, "124", 4);
+	assert_int_equal(next(&w), STEP_REPLACE_BRICK);
+	world_done(&w);
+}
+
+/* As a store of an earlier version is found, whose disk died before. */
+static void test_lost_without_marks(void **state)
+{
+	struct world w;
+
+	world_init(&w, "replicate:3");
+	want(&w, "123", 0);
+	w.inexact = true;
+	settle(&w, 0);
+	w.marks = (json_decref(w.marks), NULL);
+	find(&w, B3)->online = false;
+	w.lost = true;
+	want(&w, "124", 0);
+	w.inexact = false;
+	assert_int_equal(next(&w), STEP_WAIT);
+	assert_non_null(strstr(w.step.why, "earlier version"));
+	/* that of another brick is not meant */
+	jset(w.pool, json_string("b-2"), "metadata", "annotations", POOL_ANNOTATION_LOST);
+	assert_int_equal(next(&w), STEP_WAIT);
+	jset(w.pool, json_string("b-3"), "metadata", "annotations", POOL_ANNOTATION_LOST);
+	assert_int_equal(next(&w), STEP_REPLACE_BRICK);
+	/* nor is one given up that is there, or was a moment ago */
+	w.lost = false;
+	assert_int_equal(next(&w), STEP_WAIT);
+	world_done(&w);
+}
+
+/* What glusterd does not know of may serve. */
+static void test_brick_that_serves_is_not_lost(void **state)
+{
+	struct world w;
+
+	made(&w, "replicate:3", "123", 0);
+	find(&w, B3)->online = false;
+	w.lost = true;
+	want(&w, "124", 0);
+	assert_int_equal(next(&w), STEP_REPLACE_BRICK);
+	find(&w, B3)->connected = true;
+	assert_int_equal(next(&w), STEP_WAIT);
+	assert_non_null(strstr(w.step.why, "it runs, but"));
+	find(&w, B3)->connected = false;
+	/* its node says so: then others may miss what it takes in */
+	w.runs = true;
+	assert_int_equal(next(&w), STEP_WAIT);
+	assert_whole(&w, "");
+	world_done(&w);
+}
+
+static void test_marks(void **state)
+{
+	struct world w;
+
+	made(&w, "replicate:3", "123", 0);
+	assert_whole(&w, "123");
+	/* one that goes and comes back unseen is whole when all is healed, which no index tells */
+	find(&w, B2)->pid = ++w.pids;
+	misses(&w, B2, 5);
+	next(&w);
+	assert_whole(&w, "13");
+	pending(&w, 0);
+	w.inexact = true;
+	next(&w);
+	assert_whole(&w, "13");
+	w.inexact = false;
+	find(&w, B1)->pending = -1;
+	next(&w);
+	assert_whole(&w, "13");
+	find(&w, B1)->pending = 0;
+	next(&w);
+	assert_whole(&w, "123");
+	/* something is missing, and nobody knows where */
+	misses(&w, B2, 1);
+	next(&w);
+	assert_whole(&w, "");
+	pending(&w, 0);
+	next(&w);
+	assert_whole(&w, "123");
+	/* what one lists that misses something itself, another misses */
+	bounce(&w, B2, 5);
+	assert_whole(&w, "13");
+	find(&w, B2)->pending = 1;
+	next(&w);
+	assert_whole(&w, "");
+	/* but not what it lists while one is away */
+	pending(&w, 0);
+	next(&w);
+	find(&w, B3)->online = false;
+	pending(&w, 4);
+	next(&w);
+	assert_whole(&w, "12");
+	/* one that is new is not whole */
+	w.lost = true;
+	want(&w, "124", 0);
+	assert_int_equal(next(&w), STEP_REPLACE_BRICK);
+	gluster_does(&w);
+	next(&w);
+	assert_whole(&w, "12");
+	gluster_does(&w);
+	next(&w);
+	assert_whole(&w, "124");
+	world_done(&w);
+}
+
 /* The new copy is not whole yet, and the old one is the data. */
 static void test_only_copy_is_not_given_up(void **state)
 {
@@ -449,7 +684,17 @@ static void test_disperse_replace(void **state)
 			 STEP_HEAL); /* whole first: a replacement takes a fragment away */
 	assert_int_equal(settle(&w, 0), STEP_NONE);
 	assert_bricks(&w, "145");
-	want(&w, "14", 0);
+	/* nothing is listed of a part that nobody has met yet: that does not make it whole */
+	want(&w, "167", 0);
+	assert_int_equal(next(&w), STEP_REPLACE_BRICK);
+	gluster_does(&w);
+	pending(&w, 0);
+	w.inexact = true;
+	assert_int_equal(next(&w), STEP_WAIT);
+	w.inexact = false;
+	assert_int_equal(settle(&w, 0), STEP_NONE);
+	assert_bricks(&w, "167");
+	want(&w, "16", 0);
 	assert_int_equal(next(&w), STEP_BLOCKED);
 	world_done(&w);
 }
@@ -634,6 +879,12 @@ int main(void)
 		cmocka_unit_test(test_remove_waits_for_heal),
 		cmocka_unit_test(test_lost_brick),
 		cmocka_unit_test(test_lost_while_leaving),
+		cmocka_unit_test(test_lost_part_while_another_heals),
+		cmocka_unit_test(test_lost_copy_while_the_other_is_stale),
+		cmocka_unit_test(test_lost_arbiter),
+		cmocka_unit_test(test_lost_without_marks),
+		cmocka_unit_test(test_brick_that_serves_is_not_lost),
+		cmocka_unit_test(test_marks),
 		cmocka_unit_test(test_only_copy_is_not_given_up),
 		cmocka_unit_test(test_disperse_replace),
 		cmocka_unit_test(test_arbiter_keeps_roles),

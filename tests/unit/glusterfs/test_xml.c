@@ -144,6 +144,8 @@ static void test_heal_summary(void **state)
 	gluster_volume_add_brick(&v, "fd00::3", "/b/3/brick")->pending = 0;
 	assert_int_equal(gluster_xml_heal(text, strlen(text), &reply, &v, NULL), 0);
 	assert_int_equal(v.bricks[0].pending, 12);
+	assert_true(v.bricks[0].connected);
+	assert_false(v.bricks[1].connected || v.bricks[2].connected);
 	assert_int_equal(v.bricks[1].pending, -1);
 	assert_int_equal(v.bricks[2].pending, -1);
 	gluster_volume_done(&v);
