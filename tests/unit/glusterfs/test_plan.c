@@ -71,6 +71,42 @@ static void three_nodes_two_devices(void **state)
 	plan_output_done(&out);
 }
 
+/* ---- names that come again ------------------------------------------------------------------- */
+
+static const char *next_name(long last, const json_t *nodes, const json_t *foreign,
+			     struct plan_output *out)
+{
+	struct plan_input in = { .deployment = "gold",
+				 .volume_type = "replicate:3",
+				 .nodes = nodes,
+				 .foreign_pools = foreign,
+				 .last_number = last };
+	assert_int_equal(glusterfs_plan(&in, out, NULL), 0);
+	return jstr(pool_at(out, 0), "name");
+}
+
+static void number_is_not_given_twice(void **state)
+{
+	static const char *const by[] = { "plan", "agent" };
+	struct plan_output out;
+
+	for (size_t i = 0; i < ARRAY_SIZE(by); i++) {
+		cleanup_json json_t *nodes = cluster(3, 1);
+		assert_string_equal(next_name(4, nodes, NULL, &out), "gold-5");
+		plan_output_done(&out);
+		/* what was written down is lost: nodes still speak of pools that were */
+		jset(json_array_get(nodes, 1),
+		     json_pack("[{s:s, s:s}, {s:s, s:s}]", "id", "b-x", "pool", "gold-7", "id",
+			       "b-y", "pool", "gold-x-9"),
+		     "status", by[i], "bricks");
+		assert_string_equal(next_name(4, nodes, NULL, &out), "gold-8");
+		plan_output_done(&out);
+		cleanup_json json_t *foreign = json_pack("[s, s]", "gold-11", "silver-20");
+		assert_string_equal(next_name(4, nodes, foreign, &out), "gold-12");
+		plan_output_done(&out);
+	}
+}
+
 static void too_few_nodes(void **state)
 {
 	cleanup_json json_t *nodes = cluster(2, 3);
@@ -560,6 +596,7 @@ int main(void)
 		cmocka_unit_test(volume_types),
 		cmocka_unit_test(brick_ids),
 		cmocka_unit_test(three_nodes_two_devices),
+		cmocka_unit_test(number_is_not_given_twice),
 		cmocka_unit_test(too_few_nodes),
 		cmocka_unit_test(like_with_like),
 		cmocka_unit_test(zones_before_capacity),
