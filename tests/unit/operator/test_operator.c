@@ -601,6 +601,32 @@ static void number_of_an_older_store(void **state)
 	fixture_free(f);
 }
 
+/* Nodes are told the uid of the very pool, also of one that was only just made. */
+static void orders_name_the_pool(void **state)
+{
+	struct fixture *f = fixture_online();
+	cleanup_json json_t *pool = get(f, &KIND_STORAGEPOOL, "gold-1"), *next = NULL;
+	cleanup_json json_t *n1 = get(f, &KIND_STORAGENODE, "n1");
+	const json_t *b = json_array_get(jget(n1, "status", "plan", "bricks"), 0);
+	assert_string_equal(jstr(b, "poolUid"), object_uid(pool));
+	fixture_free(f);
+
+	f = fixture_new();
+	add_nodes(f, 3, 1);
+	for (int i = 0; i < 10 && !next; i++) {
+		look(f);
+		next = get(f, &KIND_STORAGEPOOL, "gold-1");
+		if (!next)
+			agents_act(f);
+	}
+	/* the very look that made it */
+	cleanup_json json_t *told = get(f, &KIND_STORAGENODE, "n1");
+	b = json_array_get(jget(told, "status", "plan", "bricks"), 0);
+	assert_string_equal(jstr(b, "pool"), "gold-1");
+	assert_string_equal(jstr(b, "poolUid"), object_uid(next));
+	fixture_free(f);
+}
+
 /* ---- a failure at every write --------------------------------------------------------------------- */
 
 /* From nothing to a bound claim, another undone, a third deleted, a node replaced. */
@@ -754,6 +780,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(number_is_written_down_first),
 		cmocka_unit_test(number_of_a_refused_pool),
 		cmocka_unit_test(number_of_an_older_store),
+		cmocka_unit_test(orders_name_the_pool),
 		cmocka_unit_test(pool_deleted_by_a_person),
 		cmocka_unit_test(ledger_loads_while_volumes_go),
 		cmocka_unit_test(ledger_loads_while_a_volume_changes),
