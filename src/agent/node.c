@@ -15,6 +15,7 @@
 #define TROUBLE_FIRST_MS 2000 /* sooner at first: a device may have been busy for a moment */
 #define SEES_AGAIN_MS 500 /* the first lists of what a leader watches */
 #define TOLD_AGAIN_MS 1
+#define PATCH_TRIES 5
 #define REPAIR_MIN_MS 1000
 #define REPAIR_FIRST_MS                                                                            \
 	2000 /* a brick that was removed from its volume ends a moment before that is told here */
@@ -88,17 +89,66 @@ bool agent_leaves(const json_t *plan)
 	return false;
 }
 
-int agent_patch_status(struct reconcile *r, const struct kind *kind, const char *ns,
-		       const char *name, json_t *status)
+static int patch_once(struct reconcile *r, const struct kind *kind, const json_t *object,
+		      const json_t *status)
 {
-	cleanup_json json_t *patch = json_pack("{s:o}", "status", status), *result = NULL;
-	int rc = kube_patch(r->kube, kind, ns, name, "status", KUBE_PATCH_MERGE, patch, &result,
-			    &r->error);
+	cleanup_json json_t *patch = json_pack("{s:{s:s*, s:s*}, s:O}", "metadata", "uid",
+					       jstr(object, "metadata", "uid"), "resourceVersion",
+					       jstr(object, "metadata", "resourceVersion"),
+					       "status", status);
+	cleanup_json json_t *result = NULL;
+	int rc = kube_patch(r->kube, kind, object_namespace(object), object_name(object), "status",
+			    KUBE_PATCH_MERGE, patch, &result, &r->error);
+
+	if (rc == 0)
+		reader_learned(r->cache, kind, result);
+	return rc;
+}
+
+/* The object as the API has it now; -ESTALE where that is another one of its name. */
+static int read_again(struct reconcile *r, const struct kind *kind, const json_t *object,
+		      json_t **ret)
+{
+	cleanup_json json_t *now = NULL;
+	int rc = kube_get(r->kube, kind, object_namespace(object), object_name(object), &now,
+			  &r->error);
 
 	if (rc < 0)
 		return rc;
-	reader_learned(r->cache, kind, result);
+	if (!streq(object_uid(now), object_uid(object)))
+		return error_set(&r->error, ESTALE,
+				 "%s %s is another one than was looked at (uid %s, not %s): "
+				 "nothing is said of it",
+				 kind->kind, object_name(object), object_uid(now),
+				 object_uid(object));
+	*ret = TAKE_PTR(now);
 	return 0;
+}
+
+/*
+ * A cluster's API server looks at no uid in a patch of the status: it is the resourceVersion that
+ * lets nothing be said of another object of the name. What others have written since to this one is
+ * no obstacle.
+ */
+int agent_patch_status(struct reconcile *r, const struct kind *kind, const json_t *object,
+		       json_t *status)
+{
+	cleanup_json json_t *said = status,
+			    *newest = reader_get(r->cache, kind, object_namespace(object),
+						 object_name(object));
+	bool same = newest && streq(object_uid(newest), object_uid(object));
+	int rc = patch_once(r, kind, same ? newest : object, said);
+
+	for (int i = 0; rc == -ESTALE && i < PATCH_TRIES; i++) {
+		cleanup_json json_t *now = NULL;
+
+		r->error = ERROR_INIT;
+		rc = read_again(r, kind, object, &now);
+		if (rc < 0)
+			return rc;
+		rc = patch_once(r, kind, now, said);
+	}
+	return rc;
 }
 
 /* ---- glusterd ------------------------------------------------------------------------------ */
@@ -166,18 +216,18 @@ static struct repair *repair_of(struct agent_state *s, const char *pool)
 }
 
 /* Is it a brick of a volume? Only then its process ought to run. What the leader reports saves asking gluster. */
-static bool should_run(struct looking *l, const char *pool, const char *id)
+static bool should_run(const json_t *o, const json_t *brick)
 {
-	cleanup_json json_t *o = reader_get(l->r->cache, &KIND_STORAGEPOOL, l->agent->ns, pool);
-	const char *phase = jstr(o, "status", "phase");
+	const char *phase = jstr(o, "status", "phase"), *uid = jstr(brick, "poolUid");
 	const json_t *b;
 	size_t i;
 
 	if (!phase || streq(phase, "Creating") || streq(phase, "Deleted") ||
+	    (uid && !streq(uid, object_uid(o))) ||
 	    (object_deleting(o) && object_annotation(o, POOL_ANNOTATION_EMPTY)))
 		return false;
 	json_array_foreach (jget(o, "status", "bricks"), i, b)
-		if (streq(jstr(b, "id"), id))
+		if (streq(jstr(b, "id"), jstr(brick, "id")))
 			return true;
 	return false;
 }
@@ -190,9 +240,10 @@ static int repair_brick(struct looking *l, const json_t *brick)
 	int64_t now = clock_mono_ms(l->r->clock);
 	struct volume_step step = { .kind = STEP_START_FORCE };
 	struct error err = ERROR_INIT;
+	cleanup_json json_t *o = reader_get(l->r->cache, &KIND_STORAGEPOOL, l->agent->ns, p->pool);
 	int rc = settling_ms(l);
 
-	if (!should_run(l, p->pool, jstr(brick, "id")))
+	if (!should_run(o, brick))
 		return 0;
 	if (rc > 0)
 		return rc;
@@ -203,6 +254,7 @@ static int repair_brick(struct looking *l, const json_t *brick)
 	p->next_ms = now + p->delay_ms;
 	p->delay_ms = p->delay_ms * 2 > REPAIR_MAX_MS ? REPAIR_MAX_MS : p->delay_ms * 2;
 	snprintf(step.volume, sizeof(step.volume), "%s", p->pool);
+	volume_step_of(&step, jstr(o, "status", "volumeId"));
 	snprintf(step.why, sizeof(step.why), "the process of brick %s is gone", jstr(brick, "id"));
 	rc = h->ops->volume_apply(h, &step, &err);
 	if (rc < 0)
@@ -274,7 +326,7 @@ static int write_report(struct looking *l, json_t *report)
 		return 0;
 	json_object_set_new(agent, "heartbeat",
 			    json_string(time_text(clock_wall_ms(l->r->clock), time)));
-	rc = agent_patch_status(l->r, &KIND_STORAGENODE, l->agent->ns, l->agent->node,
+	rc = agent_patch_status(l->r, &KIND_STORAGENODE, l->node,
 				json_pack("{s:O}", "agent", agent));
 	if (rc == 0)
 		s->numbers_ms = now;
@@ -476,7 +528,7 @@ static int tell_unmounted(struct looking *l)
 	}
 	if (!told)
 		return 0;
-	rc = agent_patch_status(l->r, &KIND_STORAGENODE, l->agent->ns, l->agent->node,
+	rc = agent_patch_status(l->r, &KIND_STORAGENODE, l->node,
 				json_pack("{s:{s:O}}", "agent", "bricks", bricks));
 	return rc < 0 ? rc : 1;
 }

@@ -170,20 +170,23 @@ static bool is_apart(struct looking *l)
 	return true;
 }
 
-static bool is_unreported(struct looking *l, const json_t *record)
+/* *ret: the volume, which the caller ends. */
+static bool is_unreported(struct looking *l, const json_t *record, struct gluster_volume *ret)
 {
 	struct node_host *h = l->agent->host;
-	struct gluster_volume v cleanup_with(gluster_volume_done) = { 0 };
-	const char *pool = jstr(record, "pool");
+	const char *pool = jstr(record, "pool"), *uid = jstr(record, "poolUid"), *mark;
 	cleanup_json json_t *o = NULL;
 	int rc;
 
-	if (h->ops->volume_get(h, pool, VOLUME_LOOK_DEFINITION, &v, NULL) < 0)
+	if (h->ops->volume_get(h, pool, VOLUME_LOOK_DEFINITION, ret, NULL) < 0)
 		return false;
+	mark = jstr(ret->options, VOLUME_OPTION_POOL);
+	if (mark && uid && !streq(mark, uid))
+		return false; /* of another pool of that name than the brick is */
 	/* from the API: that a cache has not heard of it says nothing */
 	rc = kube_get(l->r->kube, &KIND_STORAGEPOOL, l->agent->ns, pool, &o, NULL);
-	return (rc == 0 || rc == -ENOENT) && v.state == VOLUME_CREATED &&
-	       !streq(v.id, jstr(o, "status", "volumeId"));
+	return (rc == 0 || rc == -ENOENT) && ret->state == VOLUME_CREATED &&
+	       !streq(ret->id, jstr(o, "status", "volumeId"));
 }
 
 /*
@@ -202,16 +205,18 @@ void peers_forget_unreported(struct looking *l, const struct strv *released)
 		return;
 	records = brick_records(h);
 	json_array_foreach (records, i, r) {
+		struct gluster_volume v cleanup_with(gluster_volume_done) = { 0 };
 		struct volume_step step = { .kind = STEP_DELETE };
 		struct error err = ERROR_INIT;
 		int rc;
 
 		if (!jstr(r, "pool") || !strv_contains(released, jstr(r, "id")) ||
-		    !is_unreported(l, r))
+		    !is_unreported(l, r, &v))
 			continue;
 		log_warn("volume %s was never reported nor started, and its node leaves: deleted",
 			 jstr(r, "pool"));
 		snprintf(step.volume, sizeof(step.volume), "%s", jstr(r, "pool"));
+		volume_step_of(&step, v.id);
 		rc = h->ops->volume_apply(h, &step, &err);
 		if (rc < 0)
 			log_warn("volume %s: %s", step.volume, error_text(&err, rc));

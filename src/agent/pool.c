@@ -15,6 +15,7 @@
 	300000 /* all is well; what changes is reported by the nodes, and brings us here at once */
 #define WAIT_MS 5000 /* something is awaited, or healing */
 #define SETTLE_AGAIN_MS 500
+#define STALE_AGAIN_MS 1000 /* or when what has changed is heard of */
 #define NEXT_MS 1 /* a step was done: look again at once */
 #define HEAL_EVERY_MS 10000
 #define NUMBERS_EVERY_MS 30000
@@ -74,6 +75,19 @@ static bool blind(struct pool_work *w)
 }
 
 /* ---- is a brick there? --------------------------------------------------------------------- */
+/* What a node has for one that had the name before is not there for this one; NULL: nobody says. */
+static bool is_for(const json_t *pool, const char *uid)
+{
+	return !uid || streq(uid, object_uid(pool));
+}
+
+static bool is_here(const struct pool_work *w, const char *path, const char *id)
+{
+	cleanup_free char *uid = brick_pool_uid(w->agent->host, id);
+
+	return brick_is_there(w->agent->host, path, id) && is_for(w->pool, uid);
+}
+
 /*
  * Its own machine is looked at; of another one the API itself is asked what that reported last. An agent tells that a
  * brick is not mounted before it starts glusterd.
@@ -89,12 +103,12 @@ static bool brick_mounted(void *userdata, const json_t *brick)
 	if (!node || !id || !path || !strchr(path, '/'))
 		return false;
 	if (streq(node, w->agent->node))
-		return brick_is_there(w->agent->host, path, id);
+		return is_here(w, path, id);
 	if (kube_get(w->r->kube, &KIND_STORAGENODE, w->agent->ns, node, &object, NULL) < 0)
 		return false;
 	json_array_foreach (jget(object, "status", "agent", "bricks"), i, b)
 		if (streq(jstr(b, "id"), id) && streq(jstr(b, "path"), path))
-			return jbool(b, "mounted");
+			return jbool(b, "mounted") && is_for(w->pool, jstr(b, "poolUid"));
 	return false;
 }
 
@@ -226,13 +240,14 @@ static int look(struct pool_work *w, enum volume_look how)
 	if (rc < 0 && rc != -ENOENT)
 		return rc;
 	w->r->error = ERROR_INIT;
-	w->have = rc == 0;
+	/* one that is another's is seen, so that it can be said, but nothing is done about it */
+	w->have = rc == 0 && volume_is_of(w->pool, &w->volume);
 	if (w->have && how != VOLUME_LOOK_DEFINITION) {
 		offline_note(w->r, w->agent, &w->peers, &w->volume);
 		mark(w, &w->volume, false);
 	}
 	w->view = (struct volume_view){ .pool = w->pool,
-					.volume = w->have ? &w->volume : NULL,
+					.volume = rc == 0 ? &w->volume : NULL,
 					.peers = &w->peers,
 					.address = jstr(w->node, "status", "plan", "address"),
 					.members = json_array_size(
@@ -266,6 +281,7 @@ static void tell_clients(struct pool_work *w)
 		.kind = STEP_SET, .options = json_pack("{s:s}", "network.ping-timeout", timeout)
 	};
 	snprintf(w->step.volume, sizeof(w->step.volume), "%s", object_name(w->pool));
+	volume_step_of(&w->step, w->volume.id);
 	snprintf(w->step.why, sizeof(w->step.why), "Telling the clients of all bricks again");
 }
 
@@ -274,7 +290,7 @@ static bool healing_unknown(const struct pool_work *w)
 {
 	bool unknown = false;
 
-	for (size_t i = 0; i < w->volume.brick_count; i++) {
+	for (size_t i = 0; w->have && i < w->volume.brick_count; i++) {
 		if (!w->volume.bricks[i].online)
 			return false;
 		unknown |= w->volume.bricks[i].pending < 0;
@@ -305,6 +321,7 @@ static void revive_healers(struct pool_work *w)
 		return;
 	json_object_set_new(m, "revive", json_integer(now + REVIVE_EVERY_MS));
 	snprintf(step.volume, sizeof(step.volume), "%s", object_name(w->pool));
+	volume_step_of(&step, w->volume.id);
 	snprintf(step.why, sizeof(step.why), "a self-heal daemon does not answer");
 	rc = h->ops->volume_apply(h, &step, &err);
 	if (rc < 0)
@@ -378,8 +395,9 @@ static char *sketch_orders(const json_t *pool)
 	cleanup_free char *text = annotations ? json_text(annotations) : NULL;
 	const char *deleted = jstr(pool, "metadata", "deletionTimestamp");
 
-	return xasprintf("%lld %s %s", (long long)jint(pool, "metadata", "generation"),
-			 deleted ? deleted : "", text ? text : "");
+	return xasprintf("%s %lld %s %s", object_uid(pool) ? object_uid(pool) : "",
+			 (long long)jint(pool, "metadata", "generation"), deleted ? deleted : "",
+			 text ? text : "");
 }
 
 /* Nothing has happened since the last look but our own report of it. */
@@ -412,8 +430,7 @@ static void look_again(struct pool_work *w, int ms)
 /* ---- status -------------------------------------------------------------------------------- */
 static int patch(struct pool_work *w, json_t *status)
 {
-	return agent_patch_status(w->r, &KIND_STORAGEPOOL, object_namespace(w->pool),
-				  object_name(w->pool), status);
+	return agent_patch_status(w->r, &KIND_STORAGEPOOL, w->pool, status);
 }
 
 /*
@@ -492,6 +509,46 @@ static bool heal_due(struct pool_work *w)
 	return true;
 }
 
+/*
+ * What is told to gluster cannot be taken back, and the cache may have stood still: the pool is
+ * asked for anew. 1: it is what was decided on; 0: it is gone, another one, or wants something else
+ * by now, which the cache is going to hear.
+ */
+static int still_so(struct pool_work *w)
+{
+	cleanup_json json_t *now = NULL;
+	int rc = kube_get(w->r->kube, &KIND_STORAGEPOOL, object_namespace(w->pool),
+			  object_name(w->pool), &now, &w->r->error);
+
+	if (rc == -ENOENT) {
+		w->r->error = ERROR_INIT;
+		return 0;
+	}
+	if (rc < 0)
+		return rc;
+	return streq(object_uid(now), object_uid(w->pool)) &&
+	       jint(now, "metadata", "generation") == jint(w->pool, "metadata", "generation") &&
+	       volume_is_to_go(now) == volume_is_to_go(w->pool);
+}
+
+static int carry_out(struct pool_work *w)
+{
+	struct node_host *h = w->agent->host;
+	int rc = still_so(w);
+
+	if (rc <= 0)
+		return rc < 0 ? rc : STALE_AGAIN_MS;
+	rc = h->ops->volume_apply(h, &w->step, &w->r->error);
+	if (rc == -EBUSY) {
+		w->r->error = ERROR_INIT;
+		return WAIT_MS;
+	}
+	if (rc < 0)
+		return rc;
+	json_object_del(memory(w), "why");
+	return NEXT_MS;
+}
+
 /* > 0: call again after so many ms; NEXT_MS: there may be another step. */
 static int act(struct pool_work *w)
 {
@@ -515,15 +572,7 @@ static int act(struct pool_work *w)
 			log_info("volume %s: %s", w->step.volume, error_text(&err, rc));
 		return WAIT_MS;
 	default:
-		rc = h->ops->volume_apply(h, &w->step, &w->r->error);
-		if (rc == -EBUSY) {
-			w->r->error = ERROR_INIT;
-			return WAIT_MS;
-		}
-		if (rc < 0)
-			return rc;
-		json_object_del(memory(w), "why");
-		return NEXT_MS;
+		return carry_out(w);
 	}
 }
 

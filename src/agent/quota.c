@@ -130,6 +130,8 @@ static int write_quota(struct reconcile *r, const char *pool, const char *versio
 	json_t *quota;
 	bool numbers;
 
+	if (!node)
+		return 0;
 	node_support(a, node, &support);
 	quota = json_pack("{s:b, s:s, s:s}", "enforced", (int)support.enforced, "reason",
 			  support.reason, "message", support.message);
@@ -141,7 +143,7 @@ static int write_quota(struct reconcile *r, const char *pool, const char *versio
 		json_decref(quota);
 		return 0;
 	}
-	return agent_patch_status(r, &KIND_STORAGENODE, a->ns, a->node,
+	return agent_patch_status(r, &KIND_STORAGENODE, node,
 				  json_pack("{s:{s:o}}", "agent", "quota", quota));
 }
 

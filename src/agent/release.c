@@ -5,15 +5,20 @@
 #include "base/mem.h"
 #include "systems/glusterfs/brick.h"
 
-static bool on_record(struct node_host *h, const char *id)
+/* It is here, and for the pool that the order is about, as far as both are known. */
+static bool on_record(struct node_host *h, const char *id, const json_t *plan)
 {
 	cleanup_json json_t *records = brick_records(h);
+	const char *ordered = id ? jstr(plan, "releasePools", id) : NULL;
 	const json_t *r;
 	size_t i;
 
-	json_array_foreach (records, i, r)
+	json_array_foreach (records, i, r) {
+		const char *uid = jstr(r, "poolUid");
+
 		if (streq(jstr(r, "id"), id))
-			return true;
+			return !ordered || !uid || streq(ordered, uid);
+	}
 	return false;
 }
 
@@ -31,7 +36,7 @@ static bool ordered_to_go(struct looking *l, struct strv *ids)
 	int rc;
 
 	json_array_foreach (jget(l->plan, "release"), i, v)
-		any |= json_string_value(v) && on_record(l->agent->host, json_string_value(v));
+		any |= on_record(l->agent->host, json_string_value(v), l->plan);
 	if (!any)
 		return true;
 	rc = kube_get(l->r->kube, &KIND_STORAGENODE, l->agent->ns, l->agent->node, &node, &err);
@@ -44,7 +49,7 @@ static bool ordered_to_go(struct looking *l, struct strv *ids)
 	    jint(plan, "epoch") < jint(node, "status", "agent", "planEpoch"))
 		return false;
 	json_array_foreach (jget(plan, "release"), i, v)
-		if (json_string_value(v))
+		if (on_record(l->agent->host, json_string_value(v), plan))
 			strv_add(ids, json_string_value(v));
 	return true;
 }

@@ -192,14 +192,16 @@ int report_ask(struct looking *l)
 		struct error err = ERROR_INIT;
 		int rc;
 
-		if (!id || !name || brick_known(l->agent->host, id))
+		if (!id || !name || brick_known(l->agent->host, id, jstr(order, "poolUid")))
 			continue;
 		rc = kube_get(l->r->kube, &KIND_STORAGEPOOL, l->agent->ns, name, &pool, &err);
 		if (rc < 0 && rc != -ENOENT) {
 			l->r->error = err;
 			return rc;
 		}
-		note_prepared(l, pool, id);
+		/* an order for one that had the name before is no order for this one */
+		if (!jstr(order, "poolUid") || streq(object_uid(pool), jstr(order, "poolUid")))
+			note_prepared(l, pool, id);
 	}
 	return 0;
 }
@@ -207,7 +209,8 @@ int report_ask(struct looking *l)
 /* Not in use by its record, and no pool has it: whoever ordered that did so long ago. It is left as it is. */
 static bool nobodys(const struct looking *l, const struct brick_order *o)
 {
-	return !json_object_get(l->prepared, o->id) && !brick_known(l->agent->host, o->id);
+	return !json_object_get(l->prepared, o->id) &&
+	       !brick_known(l->agent->host, o->id, o->pool_uid);
 }
 
 static struct brick_order order_of(const struct looking *l, const json_t *b)
@@ -221,6 +224,7 @@ static struct brick_order order_of(const struct looking *l, const json_t *b)
 		.parent = jstr(b, "parent"),
 		.path = jstr(b, "path"),
 		.pool = jstr(b, "pool"),
+		.pool_uid = jstr(b, "poolUid"),
 		.wipe = jbool(b, "wipe"),
 		.node_uid = object_uid(l->node),
 		.known_uuid = jstr(known, "uuid"),
@@ -290,10 +294,14 @@ static bool prepare(struct looking *l, const struct brick_order *o, json_t *devi
 	return streq(result.verdict.state, "Ready");
 }
 
-static json_t *brick_json(const struct brick_order *o, bool mounted)
+/* With the pool that the node has it for: one that had the name before is another. */
+static json_t *brick_json(const struct looking *l, const struct brick_order *o, bool mounted)
 {
-	return json_pack("{s:s, s:s*, s:s, s:s*, s:b, s:b}", "id", o->id, "pool", o->pool, "path",
-			 o->path, "parent", o->parent, "mounted", mounted, "online", 0);
+	cleanup_free char *uid = brick_pool_uid(l->agent->host, o->id);
+
+	return json_pack("{s:s, s:s*, s:s*, s:s, s:s*, s:b, s:b}", "id", o->id, "pool", o->pool,
+			 "poolUid", uid ? uid : o->pool_uid, "path", o->path, "parent", o->parent,
+			 "mounted", mounted, "online", 0);
 }
 
 /* Bricks on record that the plan does not name: the operator sees them, and orders their release. */
@@ -311,8 +319,9 @@ static void add_unplanned(struct looking *l, json_t *bricks)
 		if (!skip)
 			json_array_append_new(
 				bricks,
-				json_pack("{s:s, s:s*, s:s, s:s*, s:b, s:b}", "id", jstr(r, "id"),
-					  "pool", jstr(r, "pool"), "path", jstr(r, "path"),
+				json_pack("{s:s, s:s*, s:s*, s:s, s:s*, s:b, s:b}", "id",
+					  jstr(r, "id"), "pool", jstr(r, "pool"), "poolUid",
+					  jstr(r, "poolUid"), "path", jstr(r, "path"),
 					  "parent", jstr(r, "parent"), "mounted",
 					  jbool(r, "ready") && !jbool(r, "released"), "online", 0));
 	}
@@ -351,7 +360,7 @@ static void add_beside(struct looking *l, json_t *bricks, bool do_prepare)
 		bool ready = do_prepare && !nobodys(l, &o) && prepare_beside(l, &o);
 
 		l->unready |= do_prepare && !ready;
-		json_array_append_new(bricks, brick_json(&o, ready));
+		json_array_append_new(bricks, brick_json(l, &o, ready));
 	}
 }
 
@@ -377,7 +386,7 @@ json_t *report_bricks(struct looking *l, json_t *devices, bool do_prepare)
 			else
 				choose(l, &o, device);
 		}
-		json_array_append_new(bricks, brick_json(&o, ready));
+		json_array_append_new(bricks, brick_json(l, &o, ready));
 	}
 	add_beside(l, bricks, do_prepare);
 	add_unplanned(l, bricks);

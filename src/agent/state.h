@@ -65,9 +65,9 @@ bool agent_leaves(const json_t *plan);
 int64_t agent_glusterd_age_ms(struct agent *a, const struct clock *clock);
 #define GLUSTERD_SETTLE_MS                                                                         \
 	10000 /* one that has just started meets its peers, and then starts its bricks by itself */
-/* Merge patch of part of an object's status (stolen). */
-int agent_patch_status(struct reconcile *r, const struct kind *kind, const char *ns,
-		       const char *name, json_t *status);
+/* Merge patch of part of this very object's status (stolen); -ESTALE: another has its name now. */
+int agent_patch_status(struct reconcile *r, const struct kind *kind, const json_t *object,
+		       json_t *status);
 
 /*
  * follow.c: the watches of an agent. Its own node and what that names; with a cluster (that it leads)

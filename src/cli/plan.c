@@ -270,6 +270,7 @@ static int make_plan(struct session *s, const struct args *a, const struct mater
 		.pools = pools,
 		.foreign_pools = foreign,
 		.volumes = counts,
+		.last_number = (long)jint(status, "status", "lastPoolNumber"),
 	};
 
 	if (glusterfs_plan(&in, &p, &err) < 0) {

@@ -100,6 +100,7 @@ struct memory {
 	struct keyed nodes;
 	int lost;
 	json_t *refused;
+	long unused_from, unused_to; /* numbers of pools that the API has refused to make */
 	json_t *renewals; /* NULL: never read */
 	int64_t renewals_ms;
 	size_t turn;
@@ -167,6 +168,24 @@ json_t *memory_refused(struct memory *m)
 	return m->refused;
 }
 
+long memory_last_number(const struct memory *m, long written)
+{
+	return written && written == m->unused_to ? m->unused_from - 1 : written;
+}
+
+void memory_note_number(struct memory *m, long number, bool refused)
+{
+	bool within = number >= m->unused_from && number <= m->unused_to;
+
+	if (!refused && number >= m->unused_from)
+		m->unused_from = m->unused_to = 0;
+	if (!refused || within)
+		return;
+	if (number != m->unused_to + 1 || !m->unused_to)
+		m->unused_from = number;
+	m->unused_to = number;
+}
+
 void memory_free(struct memory *m)
 {
 	if (!m)
@@ -229,6 +248,8 @@ static int read_deployments(struct system *s)
 	if (rc == 0)
 		rc = status_ensure(s);
 	if (rc == 0)
+		status_take_number(s);
+	if (rc == 0)
 		json_array_append_new(s->deployments, json_string(s->op->deployment));
 	return rc;
 }
@@ -266,7 +287,7 @@ static int read_pool(json_t *o, void *userdata)
 	if (pool_is_ours(s->op, o))
 		part_add_pool(s, o);
 	else
-		json_array_append_new(s->foreign_pools, json_string(object_name(o)));
+		part_add_foreign(s, object_name(o));
 	return 0;
 }
 

@@ -21,7 +21,7 @@ struct system {
 	json_t *changed; /* object: names of nodes and pools that have changed since their last turn */
 	json_t *status; /* the StorageStatus */
 	struct parts parts; /* the StorageNodes and StoragePools of this deployment */
-	long last_number; /* the highest of a pool's name, <deployment>-<n> */
+	long last_number; /* the highest that a pool's name, <deployment>-<n>, was ever given */
 	/*
 	 * Of the part that is being looked at, and its plan; after the last one, of all parts what the
 	 * StorageStatus is made from (system_part.c, brief_node and brief_pool).
@@ -67,6 +67,7 @@ void pools_say_aside(struct system *s);
 /* system_part.c: keeps what was read, and looks at one part after the other. */
 void part_add_node(struct system *s, const json_t *node);
 void part_add_pool(struct system *s, const json_t *pool);
+void part_add_foreign(struct system *s, const char *pool);
 int parts_look(struct system *s);
 
 /* system_node.c: once for all; for a part before planning (adopting, machines, who is offline), and after it. */
@@ -95,6 +96,9 @@ int status_ensure(struct system *s);
 /* Once in a look, before its first write to a pool, with the version that was read: of two operators one fails. */
 int status_fence(struct system *s);
 int status_write(struct system *s);
+/* Takes up the last number of a pool; writes one down, before a pool is made that has it. */
+void status_take_number(struct system *s);
+int status_keep_number(struct system *s, long number);
 /* Puts what the plan found into problems. */
 void status_findings(struct system *s);
 /* Merge-patches the StorageStatus (patch is stolen); s->status is the newer version then. */
@@ -133,5 +137,11 @@ void memory_set_renewals(struct memory *m, json_t *renewals, int64_t now_ms);
 int memory_lost(const struct memory *m);
 void memory_set_lost(struct memory *m, int count);
 struct node_memory *memory_node(struct memory *m, const char *uid);
+/*
+ * The last number that a pool may have, where that one was written down: those of pools that the
+ * API has refused to make are nobody's, until another one is written down.
+ */
+long memory_last_number(const struct memory *m, long written);
+void memory_note_number(struct memory *m, long number, bool refused);
 /* object: pool's name to what the API refused of it: {spec, at, why} */
 json_t *memory_refused(struct memory *m);

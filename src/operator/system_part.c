@@ -4,25 +4,35 @@
 
 /* ---- what was read -------------------------------------------------------------------------- */
 
+static void at_least(struct system *s, long number)
+{
+	if (number > s->last_number)
+		s->last_number = number;
+}
+
 void part_add_node(struct system *s, const json_t *node)
 {
+	at_least(s, plan_node_number(s->op->deployment, node));
 	s->reported = s->reported || jstr(node, "status", "agent", "heartbeat");
 	parts_add_node(&s->parts, node, node_urgency(s, node));
 }
 
 static void note_number(struct system *s, const json_t *pool)
 {
-	const char *dash = pool_parent(pool) ? NULL : strrchr(object_name(pool), '-');
-	long number = dash ? strtol(dash + 1, NULL, 10) : 0;
-
-	if (number > s->last_number)
-		s->last_number = number;
+	if (!pool_parent(pool))
+		at_least(s, plan_pool_number(s->op->deployment, object_name(pool)));
 }
 
 void part_add_pool(struct system *s, const json_t *pool)
 {
 	note_number(s, pool);
 	parts_add_pool(&s->parts, pool, jget(s->changed, object_name(pool)) != NULL);
+}
+
+void part_add_foreign(struct system *s, const char *pool)
+{
+	at_least(s, plan_pool_number(s->op->deployment, pool));
+	json_array_append_new(s->foreign_pools, json_string(pool));
 }
 
 /* ---- what is left of a part ----------------------------------------------------------------- */

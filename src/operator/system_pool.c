@@ -105,6 +105,42 @@ static int may_destroy(struct system *s, const json_t *pool)
 
 /* ---- carrying out ------------------------------------------------------------------------------ */
 
+/* The highest number that the plan of this part gives: one write for all of its pools. */
+static long highest_planned(const struct system *s)
+{
+	long highest = 0;
+	size_t i;
+	json_t *p;
+
+	json_array_foreach (s->plan.pools, i, p) {
+		long number = streq(jstr(p, "action"), "create")
+				      ? plan_pool_number(s->op->deployment, jstr(p, "name"))
+				      : 0;
+
+		highest = number > highest ? number : highest;
+	}
+	return highest;
+}
+
+/* Of what the API has refused nothing was made, and no other has got the name. */
+static bool is_refusal(int rc)
+{
+	return rc == -EINVAL || rc == -EPERM || rc == -E2BIG;
+}
+
+/* Nodes are told for which pool a brick is; when that was planned it had no uid yet. */
+static void name_in_plans(struct system *s, const json_t *pool)
+{
+	const char *node;
+	json_t *plan, *b;
+	size_t i;
+
+	json_object_foreach (s->plan.node_plans, node, plan)
+		json_array_foreach (jget(plan, "bricks"), i, b)
+			if (streq(jstr(b, "pool"), object_name(pool)) && !jstr(b, "poolUid"))
+				json_object_set(b, "poolUid", jget(pool, "metadata", "uid"));
+}
+
 static int create_pool(struct system *s, const json_t *p)
 {
 	cleanup_json json_t *made = NULL;
@@ -116,11 +152,17 @@ static int create_pool(struct system *s, const json_t *p)
 			  "finalizers", QM_FINALIZER_POOL, "spec", jget(p, "spec"));
 	int rc = status_fence(s);
 	if (rc == 0)
-		rc = kube_create(s->r->kube, &KIND_STORAGEPOOL, pool, &made, &s->r->error);
+		rc = status_keep_number(s, highest_planned(s));
+	if (rc < 0)
+		return rc;
+	rc = kube_create(s->r->kube, &KIND_STORAGEPOOL, pool, &made, &s->r->error);
+	memory_note_number(s->op->memory, plan_pool_number(s->op->deployment, jstr(p, "name")),
+			   is_refusal(rc));
 	if (rc < 0)
 		return rc;
 	reader_learned(s->r->cache, &KIND_STORAGEPOOL, made);
 	json_array_append(s->pools, made);
+	name_in_plans(s, made);
 	ledger_reopen(s->op->ledger, jstr(p, "name")); /* one of this name may have gone before */
 	event_record(s->r->kube, &KIND_STORAGESTATUS, s->status, "quartermaster", false,
 		     "PoolPlanned", "pool %s is made of %zu bricks", jstr(p, "name"),

@@ -67,6 +67,32 @@ int status_fence(struct system *s)
 	return rc;
 }
 
+/* ---- numbers of pools ------------------------------------------------------------------------ */
+
+void status_take_number(struct system *s)
+{
+	long written = (long)jint(s->status, "status", "lastPoolNumber");
+
+	s->last_number = memory_last_number(s->op->memory, written);
+}
+
+int status_keep_number(struct system *s, long number)
+{
+	if (number <= (long)jint(s->status, "status", "lastPoolNumber"))
+		return 0;
+	return status_patch(
+		s, "status",
+		json_pack("{s:{s:I}}", "status", "lastPoolNumber", (json_int_t)number));
+}
+
+/* What the status goes on saying: as much as before, or as was found where it was lost. */
+static json_int_t number_of(const struct system *s)
+{
+	json_int_t kept = jint(s->status, "status", "lastPoolNumber");
+
+	return s->last_number > kept ? s->last_number : kept;
+}
+
 /* ---- what it says ------------------------------------------------------------------------------ */
 
 static json_t *names_in(const json_t *objects, const char *cluster, const char *where)
@@ -262,6 +288,8 @@ static json_t *wanted_status(struct system *s, int serves)
 		(json_int_t)json_array_size(s->pools), "capacityBytes", capacity, "usedBytes", used,
 		"promisedBytes", (json_int_t)ledger_promised(s->op->ledger, NULL), "healPending",
 		heal, "message", message);
+	if (number_of(s))
+		json_object_set_new(status, "lastPoolNumber", json_integer(number_of(s)));
 	cleanup_json json_t *shown = json_pack("{s:O}", "status", status);
 	json_object_set_new(status, "display", schema_display(&KIND_STORAGESTATUS, shown));
 	return status;

@@ -75,6 +75,7 @@ static const struct field plan_brick_fields[] = {
 	F_STRING("directory", "The directory that holds it."),
 	F_STRING("path", "The brick's path on the node."),
 	F_STRING("pool", "The StoragePool that it is part of."),
+	F_STRING("poolUid", "That pool's metadata.uid: it is for no other of that name."),
 	F_BOOLEAN("wipe", "Whether the device may be formatted although it carries a signature."),
 	F_STRING("parent", "The brick beside which it lies, of a whole volume."),
 	F_END,
@@ -93,6 +94,9 @@ static const struct field plan_fields[] = {
 	F_ARRAY("bricks", "The bricks to prepare and to keep running.", &plan_brick,
 		.list_map_key = "id"),
 	F_STRINGS("release", "Bricks that have left their pool and may be taken down."),
+	F_MAP("releasePools",
+	      "Of those, by id, the uid of the pool: what a node has for another one stays.",
+	      &ITEM_STRING),
 	F_END,
 };
 
@@ -131,6 +135,7 @@ static const struct field agent_device = F_OBJECT("", "What was found of one dev
 static const struct field agent_brick_fields[] = {
 	F_STRING("id", "The brick's id.", .required = true),
 	F_STRING("pool", "The StoragePool that it is part of."),
+	F_STRING("poolUid", "That pool's metadata.uid."),
 	F_STRING("path", "Its path on the node."),
 	F_STRING("parent", "The brick beside which it lies, of a whole volume."),
 	F_BOOLEAN("mounted", "Whether its file system is mounted."),

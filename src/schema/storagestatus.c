@@ -47,6 +47,8 @@ static const struct field status_fields[] = {
 	F_COUNT("nodes", "Nodes of the deployment."),
 	F_COUNT("nodesReady", "Those of them that are ready."),
 	F_COUNT("pools", "Pools of the deployment."),
+	F_COUNT("lastPoolNumber",
+		"The highest number that the name of a pool was given; none is given again."),
 	F_COUNT("capacityBytes", "Bytes that all pools can hold."),
 	F_COUNT("usedBytes", "Bytes in use."),
 	F_COUNT("promisedBytes", "Sum of the sizes of all volumes."),

@@ -24,7 +24,10 @@ api_up() {
 	until_true 10 test -s "$KUBECONFIG"
 }
 # exec: the pid kept is the agent's own, which is to be killed later
+# One that was killed may take a while to be gone, and there is only one at a time.
+agent_is_gone() { ! grep -qs '^State:.[^ZX]' "/proc/${AGENT[$1]:-none}/status"; }
 agent_up() {
+	until_true 20 agent_is_gone "$1"
 	(
 		export QM_RUN_DIR=$LAB/box$1/qm
 		exec nsenter --net="/proc/${LAB_BOXES[$1]}/ns/net" --mount="/proc/${LAB_BOXES[$1]}/ns/mnt" -- \
@@ -211,6 +214,36 @@ patch storagepool p-2 "" '{"metadata": {"annotations": {"quartermaster.storage/e
 gone() { has storagepool p-2 .status.phase Deleted && ! gluster 1 volume info p-2 > /dev/null 2>&1; }
 until_true 30 gone
 ok "once it is known to be empty it is stopped and deleted" || get storagepool p-2
+
+# names come again: a volume is its pool's by the uid that it is marked with, and by its id
+is "$(gluster 1 volume info p-1 | sed -n 's/^user.quartermaster-pool: //p')" "$(get storagepool p-1 .metadata.uid)" \
+	"a volume is marked with the uid of its pool"
+gluster 1 volume create p-4 "$(addr 1):$LAB/box1/stranger" force > /dev/null &&
+	gluster 1 volume set p-4 user.quartermaster-pool another > /dev/null && gluster 1 volume start p-4 > /dev/null
+ok "a volume of another pool has the name of a new one"
+BRICKS[1]=
+brick 1 b-000000000001 "${DEV[1]}" p-1
+brick 1 b-000000000041 "$LAB/box1/dir" p-4
+orders 1 '["b-000000000011"]'
+PREPARED=false pool_up p-4 none "1:b-000000000041:$LAB/box1/dir"
+until_true 60 ready 1 b-000000000041
+pool_set p-4 "1:b-000000000041:$LAB/box1/dir"
+blocked() { [[ $(get storagepool p-4 .status.message) == *"stays untouched"* ]]; }
+until_true 30 blocked
+ok "it is not taken for the pool's" || get storagepool p-4 .status
+is "$(get storagepool p-4 '.status.volumeId // "none"')" none "nor is its id reported"
+patch storagepool p-4 "" '{"metadata": {"finalizers": ["quartermaster.storage/pool"], "annotations": {"quartermaster.storage/empty": "true"}}}'
+"$driver" delete storagepool default p-4
+gone4() { has storagepool p-4 .status.phase Deleted; }
+until_true 30 gone4
+is "$(gluster 1 volume info p-4 | sed -n 's/^Status: //p')" Started "it does not go with the pool" || get storagepool p-4
+gluster 1 volume stop p-4 force > /dev/null && gluster 1 volume delete p-4 > /dev/null
+patch storagepool p-4 "" '{"metadata": {"finalizers": []}}'
+BRICKS[1]=
+brick 1 b-000000000001 "${DEV[1]}" p-1
+orders 1 '["b-000000000011", "b-000000000041"]'
+tree4_gone() { [ ! -e "$LAB/box1/dir/.quartermaster-b-000000000041" ]; }
+until_true 30 tree4_gone
 
 for i in 1 2 3; do
 	BRICKS[$i]=

@@ -549,6 +549,8 @@ static int apply(struct model_node *n, const struct volume_step *s, struct error
 		return step_create(n, s, err);
 	if (!v || v->trust != n->trust)
 		return error_set(err, ENOENT, "there is no volume %s", s->volume);
+	if (s->id[0] && !streq(s->id, v->id))
+		return error_set(err, ESTALE, "volume %s is another one", s->volume);
 	switch (s->kind) {
 	case STEP_SET:
 		json_object_update(v->options, s->options);

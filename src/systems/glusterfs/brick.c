@@ -83,6 +83,34 @@ static int record_put(struct node_host *h, const char *id, const json_t *record,
 	return h->ops->record_put(h, name, record, err);
 }
 
+/* ---- whose it is --------------------------------------------------------------------------- */
+static bool same_pool(const json_t *record, const char *pool_uid)
+{
+	const char *had = jstr(record, "poolUid");
+
+	return !had || !pool_uid || streq(had, pool_uid);
+}
+
+static int refuse_other_pool(const struct brick_order *o, const json_t *record, struct error *err)
+{
+	return error_set(err, ESTALE,
+			 "Brick %s is here for another pool that had the name %s (uid %s, not "
+			 "%s): it stays as it is until it has been released",
+			 o->id, o->pool ? o->pool : "?", jstr(record, "poolUid"), o->pool_uid);
+}
+
+/* A record of before names no uid; that of a pool that was declared anew, and uses it, another. */
+static int take_over(struct node_host *h, const struct brick_order *o, json_t *record,
+		     struct error *err)
+{
+	if (!same_pool(record, o->pool_uid) && !o->prepared)
+		return refuse_other_pool(o, record, err);
+	if (!o->pool_uid || streq(jstr(record, "poolUid"), o->pool_uid))
+		return 0;
+	json_object_set_new(record, "poolUid", json_string(o->pool_uid));
+	return record_put(h, o->id, record, err);
+}
+
 int brick_choose(struct node_host *h, const struct brick_order *o, char uuid[static UUID_TEXT_MAX],
 		 struct error *err)
 {
@@ -93,7 +121,7 @@ int brick_choose(struct node_host *h, const struct brick_order *o, char uuid[sta
 		return rc;
 	if (rc == 0 && !jbool(record, "released") && jstr(record, "uuid")) {
 		snprintf(uuid, UUID_TEXT_MAX, "%s", jstr(record, "uuid"));
-		return 0;
+		return take_over(h, o, record, err);
 	}
 	if (rc == 0 && jbool(record, "released")) {
 		/* It comes back before it could be freed: what it held is old, and goes first. */
@@ -116,9 +144,9 @@ int brick_choose(struct node_host *h, const struct brick_order *o, char uuid[sta
 	else
 		uuid_text(uuid);
 	json_decref(record);
-	record = json_pack("{s:s, s:s, s:s*, s:s*, s:s, s:s*, s:s*, s:b}", "id", o->id, "uuid",
-			   uuid, "device", o->device, "directory", o->directory, "path", o->path,
-			   "parent", o->parent, "pool", o->pool, "ready",
+	record = json_pack("{s:s, s:s, s:s*, s:s*, s:s, s:s*, s:s*, s:s*, s:b}", "id", o->id,
+			   "uuid", uuid, "device", o->device, "directory", o->directory, "path",
+			   o->path, "parent", o->parent, "pool", o->pool, "poolUid", o->pool_uid, "ready",
 			   o->prepared || (o->known_uuid && o->known_ready));
 	return record_put(h, o->id, record, err);
 }
@@ -290,6 +318,11 @@ void brick_prepare(struct node_host *h, const struct brick_order *o, struct bric
 		     error_text(&err, rc));
 		return;
 	}
+	if (!same_pool(record, o->pool_uid)) {
+		refuse_other_pool(o, record, &err);
+		fail(ret, "Failed", "OtherPool", "%s", err.message);
+		return;
+	}
 	/* the record may have been written by one who did not know the pool */
 	ready = jbool(record, "ready") || o->prepared;
 	snprintf(ret->uuid, sizeof(ret->uuid), "%s", jstr(record, "uuid"));
@@ -417,12 +450,20 @@ int brick_release(struct node_host *h, const char *id, struct error *err)
 }
 
 /* ---- looking ------------------------------------------------------------------------------- */
-bool brick_known(struct node_host *h, const char *id)
+bool brick_known(struct node_host *h, const char *id, const char *pool_uid)
 {
 	cleanup_json json_t *record = NULL;
 
 	return record_get(h, id, &record, NULL) == 0 && jstr(record, "uuid") &&
-	       jbool(record, "ready") && !jbool(record, "released");
+	       jbool(record, "ready") && !jbool(record, "released") && same_pool(record, pool_uid);
+}
+
+char *brick_pool_uid(struct node_host *h, const char *id)
+{
+	cleanup_json json_t *record = NULL;
+	const char *uid = record_get(h, id, &record, NULL) == 0 ? jstr(record, "poolUid") : NULL;
+
+	return uid ? xstrdup(uid) : NULL;
 }
 
 bool brick_is_there(struct node_host *h, const char *path, const char *id)

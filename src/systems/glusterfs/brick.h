@@ -11,13 +11,15 @@
  */
 struct brick_order { /* an entry of status.plan.bricks */
 	const char *id, *device, *directory, *path, *pool;
+	const char *pool_uid; /* which pool of that name; NULL: whoever ordered it did not say */
 	const char *parent; /* the brick beside which it lies, in the same root; NULL: it lies alone */
 	bool wipe;
 	const char *node_uid;
 	const char *known_uuid; /* what status.agent remembers of an earlier life, or NULL */
 	bool known_ready; /* and that it was in use then */
 	/* Its pool has had it in use: whatever is wrong with it, it is never made anew. What the API itself says, not a
-	 * cache; without meaning where brick_known. */
+	 * cache; without meaning where brick_known. With it the brick is the pool's also where the record names another
+	 * of its name. */
 	bool prepared;
 };
 
@@ -30,8 +32,13 @@ struct brick_result {
 
 /* Is this a brick order that can be carried out at all (its fields are there, its path is its own)? */
 bool brick_order_valid(const struct brick_order *o);
-/* Is it on record as in use? Else nothing is done about it before its pool has been asked for `prepared`. */
-bool brick_known(struct node_host *h, const char *id);
+/*
+ * Is it on record as in use, by that very pool as far as both are known? Else nothing is done about
+ * it before its pool has been asked for `prepared`.
+ */
+bool brick_known(struct node_host *h, const char *id, const char *pool_uid);
+/* The uid of the pool that it is on record for; NULL: none is known. Caller frees. */
+char *brick_pool_uid(struct node_host *h, const char *id);
 /* Does the brick at this path answer as this one: is it there, on what it lies on? */
 bool brick_is_there(struct node_host *h, const char *path, const char *id);
 /* Chooses the UUID and records it. To be reported before brick_prepare. */
@@ -44,7 +51,7 @@ void brick_prepare(struct node_host *h, const struct brick_order *o, struct bric
  * > 0: its disk is not there; it stays on record and is freed when it appears.
  */
 int brick_release(struct node_host *h, const char *id, struct error *err);
-/* The records of this node's bricks: {id, uuid, device|directory, path, pool, ready, released, away (released, but
+/* The records of this node's bricks: {id, uuid, device|directory, path, pool, poolUid, ready, released, away (released, but
  * its disk is not there)}. New reference: array. */
 json_t *brick_records(struct node_host *h);
 /* Adds the ids of bricks whose release was begun and is not done. */

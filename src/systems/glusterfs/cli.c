@@ -339,15 +339,28 @@ static int heal(const struct strv *argv, struct error *err)
 	return failure(argv, &reply, err);
 }
 
+/* Right before: what was looked at may be gone, and what is there now another's. */
+static int check_volume(const struct volume_step *step, struct error *err)
+{
+	struct gluster_volume now cleanup_with(gluster_volume_done) = { 0 };
+	int rc = step->id[0] ? read_info(step->volume, &now, err) : 0;
+
+	return rc < 0 || !step->id[0] ? rc : volume_step_check(step, &now, err);
+}
+
 int cli_volume_apply(const struct volume_step *step, struct error *err)
 {
 	struct strv argv cleanup_with(strv_done) = { 0 };
 	struct gluster_reply reply;
+	int rc;
 
 	gluster_argv(&argv, step->kind != STEP_HEAL);
 	if (!step_words(&argv, step))
 		return error_set(err, EINVAL, "\"%s\" is not a step for gluster",
 				 volume_step_name(step->kind));
+	rc = check_volume(step, err);
+	if (rc < 0)
+		return rc;
 	log_info("volume %s: %s: %s", step->volume, volume_step_name(step->kind), step->why);
 	return step->kind == STEP_HEAL ? heal(&argv, err)
 				       : run_checked(&argv, WRITE_TIMEOUT_MS, &reply, err);

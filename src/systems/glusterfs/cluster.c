@@ -5,6 +5,7 @@
 #include "systems/glusterfs/options.h"
 #include "systems/glusterfs/plan.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -26,6 +27,21 @@ void volume_step_done(struct volume_step *s)
 	strv_done(&s->bricks);
 	json_decref(s->options);
 	*s = (struct volume_step){ 0 };
+}
+
+void volume_step_of(struct volume_step *s, const char *id)
+{
+	snprintf(s->id, sizeof(s->id), "%s", id ? id : "");
+}
+
+int volume_step_check(const struct volume_step *s, const struct gluster_volume *now,
+		      struct error *err)
+{
+	if (!s->id[0] || streq(s->id, now->id))
+		return 0;
+	return error_set(err, ESTALE,
+			 "Volume %s has id %s now, and \"%s\" was decided for %s: it is not done",
+			 s->volume, now->id ? now->id : "?", volume_step_name(s->kind), s->id);
 }
 
 const char *volume_step_name(enum volume_step_kind kind)
@@ -92,6 +108,54 @@ static bool reachable(const struct decision *d, const char *address)
 		return true;
 	p = gluster_peer_find(d->view->peers, address);
 	return p && p->connected && p->state == GLUSTER_PEER_BEFRIENDED;
+}
+
+/* ---- whose volume it is -------------------------------------------------------------------- */
+static bool has_a_brick(const json_t *pool, const struct gluster_volume *v)
+{
+	const json_t *b;
+	size_t i;
+
+	json_array_foreach (jget(pool, "spec", "bricks"), i, b)
+		if (jbool(b, "prepared") && gluster_brick_find(v, brick_address(b), brick_path(b)))
+			return true;
+	return false;
+}
+
+bool volume_is_of(const json_t *pool, const struct gluster_volume *v)
+{
+	const char *id = jstr(pool, "status", "volumeId"), *uid = jstr(pool, "metadata", "uid"),
+		   *mark = jstr(v->options, VOLUME_OPTION_POOL);
+
+	if (id && *id)
+		return streq(id, v->id);
+	return mark ? streq(mark, uid) : v->state == VOLUME_CREATED && has_a_brick(pool, v);
+}
+
+const struct gluster_volume *volume_view_own(const struct volume_view *view)
+{
+	return view->volume && volume_is_of(view->pool, view->volume) ? view->volume : NULL;
+}
+
+/* Whatever it is, it is not this pool's: it is neither used nor taken away. */
+static bool decide_anothers(struct decision *d)
+{
+	const struct gluster_volume *v = d->view->volume;
+	const char *id = jstr(d->view->pool, "status", "volumeId"),
+		   *uid = jstr(d->view->pool, "metadata", "uid");
+
+	if (!v || d->volume)
+		return false;
+	if (id && *id)
+		return decide(d, STEP_BLOCKED,
+			      "The volume of this name has id %s, but the pool's was made with id "
+			      "%s: it stays untouched; move it out of the way, or delete the pool",
+			      v->id ? v->id : "?", id);
+	return decide(d, STEP_BLOCKED,
+		      "A volume of this name (id %s) is there, and was not made for this pool: it "
+		      "stays untouched; delete it, or, should it hold the pool's data: gluster "
+		      "volume set %s " VOLUME_OPTION_POOL " %s",
+		      v->id ? v->id : "?", d->step->volume, uid ? uid : "");
 }
 
 /* ---- a volume that is to go, or to come ---------------------------------------------------- */
@@ -182,6 +246,8 @@ static bool decide_create(struct decision *d)
 
 	if (d->volume)
 		return false;
+	if (decide_anothers(d))
+		return true;
 	if (id && *id)
 		return decide(
 			d, STEP_BLOCKED,
@@ -251,8 +317,11 @@ static bool decide_options(struct decision *d, const json_t *wanted, const json_
 static bool decide_profile(struct decision *d)
 {
 	cleanup_json json_t *profile = volume_options_for(d->type.layout);
-	const char *allow = jstr(d->view->pool, "spec", "tlsAllow");
+	const char *allow = jstr(d->view->pool, "spec", "tlsAllow"),
+		   *uid = jstr(d->view->pool, "metadata", "uid");
 
+	if (uid)
+		json_object_set_new(profile, VOLUME_OPTION_POOL, json_string(uid));
 	if (allow && *allow) {
 		json_object_set_new(profile, "client.ssl", json_string("on"));
 		json_object_set_new(profile, "server.ssl", json_string("on"));
@@ -519,7 +588,7 @@ static bool decide_healthy(struct decision *d)
 void volume_next_step(const struct volume_view *view, struct volume_step *ret)
 {
 	struct decision d = { .view = view,
-			      .volume = view->volume,
+			      .volume = volume_view_own(view),
 			      .bricks = jget(view->pool, "spec", "bricks"),
 			      .step = ret };
 	struct error err = ERROR_INIT;
@@ -528,6 +597,7 @@ void volume_next_step(const struct volume_view *view, struct volume_step *ret)
 
 	*ret = (struct volume_step){ 0 };
 	snprintf(ret->volume, sizeof(ret->volume), "%s", name ? name : "");
+	volume_step_of(ret, d.volume ? d.volume->id : NULL);
 	if (decide_deleted(&d))
 		return;
 	if (volume_type_parse(type ? type : "", &d.type, &err) < 0) {
@@ -540,7 +610,7 @@ void volume_next_step(const struct volume_view *view, struct volume_step *ret)
 	}
 	if (decide_create(&d) || decide_shape(&d) || decide_profile(&d))
 		return;
-	if (view->volume->state != VOLUME_STARTED) {
+	if (d.volume->state != VOLUME_STARTED) {
 		decide(&d, STEP_START, "Starting the volume");
 		return;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "base/rand.h"
 #include "base/str.h"
 #include "systems/glusterfs/gluster.h"
 
@@ -29,12 +30,18 @@ enum volume_step_kind {
 struct volume_step {
 	enum volume_step_kind kind;
 	char volume[64];
+	char id[UUID_TEXT_MAX]; /* of the volume: it is done to no other; "": there is none yet */
 	struct strv bricks; /* "ADDRESS:/path" */
 	int replica, arbiter, disperse, redundancy;
 	json_t *options; /* STEP_SET: object of strings */
 	char why[700]; /* for people */
 };
 void volume_step_done(struct volume_step *s);
+/* Binds a step to the volume of that id; NULL: not known. */
+void volume_step_of(struct volume_step *s, const char *id);
+/* Right before it is carried out: -ESTALE where what is there now is another volume of the name. */
+int volume_step_check(const struct volume_step *s, const struct gluster_volume *now,
+		      struct error *err);
 const char *volume_step_name(enum volume_step_kind kind);
 
 struct volume_view {
@@ -54,6 +61,17 @@ struct volume_view {
 
 /* No more than half of the cluster is in the looking node's trusted pool: what it does not know may exist. */
 bool volume_view_of_half(const struct volume_view *view);
+
+/*
+ * Names come again, so a volume is a pool's by the id that its status has; one that was not
+ * reported yet by the option that holds the pool's uid. Or, since the option comes a moment after
+ * the volume: it was never started, and has a brick that was prepared for this pool, which is so
+ * only when no other volume had it any more.
+ */
+#define VOLUME_OPTION_POOL "user.quartermaster-pool"
+bool volume_is_of(const json_t *pool, const struct gluster_volume *v);
+/* The volume of the view, if it is the pool's own; NULL: there is none. */
+const struct gluster_volume *volume_view_own(const struct volume_view *view);
 
 /* On a pool that is being deleted: it holds no volume of anybody, and its Gluster volume may go. */
 #define POOL_ANNOTATION_EMPTY "quartermaster.storage/empty"

@@ -44,11 +44,9 @@ static int needed(const struct gluster_volume *v, const struct volume_type *type
 	return (int)v->brick_count / 2 + 1;
 }
 
-static const char *phase_of(const struct volume_view *view, const struct volume_type *type,
+static const char *phase_of(const struct gluster_volume *v, const struct volume_type *type,
 			    const struct totals *t)
 {
-	const struct gluster_volume *v = view->volume;
-
 	if (!v || v->state == VOLUME_CREATED)
 		return "Creating";
 	if (v->state == VOLUME_STOPPED || t->online < needed(v, type))
@@ -61,14 +59,14 @@ static const char *phase_of(const struct volume_view *view, const struct volume_
 /*
  * A volume that was made, and that this node's glusterd does not know: the node leads, but is no member of the trusted
  * pool yet, or has lost its memory. It knows nothing of the bricks then. That there are none would free those that
- * hold the data.
+ * hold the data. Nor does it say anything of the pool that a volume of another one has its name.
  */
 static bool knows_nothing(const struct volume_view *view, const struct volume_step *step)
 {
 	const char *id = jstr(view->pool, "status", "volumeId");
 
-	return !view->volume && step->kind != STEP_GONE &&
-	       ((id && *id) || volume_view_of_half(view));
+	return !volume_view_own(view) && step->kind != STEP_GONE &&
+	       ((id && *id) || view->volume || volume_view_of_half(view));
 }
 
 /* No more than half of the cluster is connected: the others may have changed the volume since. Nothing is freed by that. */
@@ -84,7 +82,8 @@ static bool cut_off(const struct volume_view *view)
 json_t *volume_pool_status(const struct volume_view *view, const struct volume_step *step)
 {
 	struct volume_type type = { .data = 1 };
-	struct totals t = view->volume ? count(view->volume) : (struct totals){ 0 };
+	const struct gluster_volume *v = volume_view_own(view);
+	struct totals t = v ? count(v) : (struct totals){ 0 };
 	const char *text = jstr(view->pool, "spec", "volumeType");
 	json_t *s = json_object();
 
@@ -95,16 +94,16 @@ json_t *volume_pool_status(const struct volume_view *view, const struct volume_s
 	volume_type_parse(text ? text : "", &type, NULL);
 	json_object_set_new(
 		s, "phase",
-		json_string(step->kind == STEP_GONE ? "Deleted" : phase_of(view, &type, &t)));
+		json_string(step->kind == STEP_GONE ? "Deleted" : phase_of(v, &type, &t)));
 	if (!cut_off(view))
 		json_object_set_new(s, "observedGeneration",
 				    json_integer(jint(view->pool, "metadata", "generation")));
 	json_object_set_new(s, "epoch", json_integer(jint(view->pool, "spec", "epoch")));
 	json_object_set_new(s, "message", json_string(step->why));
-	json_object_set_new(s, "bricks", volume_bricks_status(view->volume));
+	json_object_set_new(s, "bricks", volume_bricks_status(v));
 	json_object_set_new(s, "healPending", json_integer(t.pending));
-	if (view->volume && view->volume->id)
-		json_object_set_new(s, "volumeId", json_string(view->volume->id));
+	if (v && v->id)
+		json_object_set_new(s, "volumeId", json_string(v->id));
 	if (t.sized) {
 		json_object_set_new(s, "capacityBytes", json_integer(t.size * type.data));
 		json_object_set_new(s, "freeBytes", json_integer(t.free * type.data));

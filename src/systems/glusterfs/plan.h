@@ -30,7 +30,7 @@ struct plan_input {
 	const json_t *pools; /* array of StoragePool, likewise */
 	const json_t *
 		volumes; /* object: pool's name to how many volumes it holds; NULL: unknown, so never delete one */
-	long last_number; /* new pools are <deployment>-<n> with a higher n, whatever is in `pools` */
+	long last_number; /* the highest ever given: new pools are <deployment>-<n> with more */
 	const json_t *
 		foreign_pools; /* array of names in the namespace that new pools cannot have; NULL: none */
 	int64_t epoch;
@@ -54,6 +54,14 @@ struct plan_output {
  */
 int glusterfs_plan(const struct plan_input *in, struct plan_output *ret, struct error *err);
 void plan_output_done(struct plan_output *p);
+
+/*
+ * A pool's number is never given twice: what still speaks of the old one would speak of the new.
+ * That of a pool's name <deployment>-<n>, 0: it is not such a name; and the highest that a
+ * StorageNode's plan and report name.
+ */
+long plan_pool_number(const char *deployment, const char *name);
+long plan_node_number(const char *deployment, const json_t *node);
 
 /* Stable id of a brick: "b-" and 12 hex digits of xxh64 over the StorageNode's uid and the device or directory. */
 void brick_id(const char *node_uid, const char *source, char id[static 16]);

@@ -210,16 +210,32 @@ static int by_pool_number(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* The number of "<deployment>-<number>"; 0: not such a name. */
-static long pool_number(const char *deployment, const char *name)
+long plan_pool_number(const char *deployment, const char *name)
 {
-	const char *digits = str_has_prefix(name, deployment) ? name + strlen(deployment) : "";
+	const char *digits =
+		name && str_has_prefix(name, deployment) ? name + strlen(deployment) : "";
 	size_t len = strlen(digits);
 
 	if (*digits != '-' || len < 2 || len > 1 + POOL_DIGITS ||
 	    strspn(digits + 1, "0123456789") != len - 1)
 		return 0;
 	return strtol(digits + 1, NULL, 10);
+}
+
+long plan_node_number(const char *deployment, const json_t *node)
+{
+	static const char *const named_by[] = { "plan", "agent" };
+	long highest = 0;
+	size_t i;
+	json_t *b;
+
+	for (size_t k = 0; k < ARRAY_SIZE(named_by); k++)
+		json_array_foreach (jget(node, "status", named_by[k], "bricks"), i, b) {
+			long number = plan_pool_number(deployment, jstr(b, "pool"));
+
+			highest = number > highest ? number : highest;
+		}
+	return highest;
 }
 
 /* Why a pool cannot be one that was planned here; NULL: it can. */
@@ -273,7 +289,7 @@ static void pool_build(struct plan_model *m, struct plan_pool *p, const json_t *
 	*p = (struct plan_pool){
 		.object = object,
 		.name = xstrdup(name),
-		.number = pool_number(m->in->deployment, name),
+		.number = plan_pool_number(m->in->deployment, name),
 		.made = id && *id,
 		.cluster = jstr(object, "spec", "cluster"),
 		.spec = json_deep_copy(jget(object, "spec")),
@@ -285,32 +301,38 @@ static void pool_build(struct plan_model *m, struct plan_pool *p, const json_t *
 	judge_pool(m, p);
 }
 
-static bool name_is_taken(const struct plan_model *m, const char *name)
+static void at_least(long *number, long other)
 {
+	if (other > *number)
+		*number = other;
+}
+
+/* What was written down of it may be lost: all that is there counts too. */
+static long last_number(const struct plan_model *m)
+{
+	const char *deployment = m->in->deployment;
+	long number = m->in->last_number;
 	size_t i;
 	json_t *v;
+
+	for (i = 0; i < m->pools_count; i++)
+		at_least(&number, m->pools[i].number);
+	for (i = 0; i < m->nodes_count; i++)
+		at_least(&number, plan_node_number(deployment, m->nodes[i].object));
 	json_array_foreach ((json_t *)m->in->foreign_pools, i, v)
-		if (streq(json_string_value(v), name))
-			return true;
-	return false;
+		at_least(&number, plan_pool_number(deployment, json_string_value(v)));
+	return number;
 }
 
 struct plan_pool *model_add_pool(struct plan_model *m, const char *cluster)
 {
-	long number = m->in->last_number;
-	for (size_t i = 0; i < m->pools_count; i++)
-		if (m->pools[i].number > number)
-			number = m->pools[i].number;
+	long number = last_number(m) + 1;
+
 	if (m->pools_count == m->pools_cap)
 		return NULL;
-	char *name = NULL;
-	do {
-		free(name);
-		name = xasprintf("%s-%ld", m->in->deployment, ++number);
-	} while (name_is_taken(m, name));
 	struct plan_pool *p = &m->pools[m->pools_count++];
 	*p = (struct plan_pool){
-		.name = name,
+		.name = xasprintf("%s-%ld", m->in->deployment, number),
 		.number = number,
 		.cluster = cluster,
 		.type = m->type,

@@ -74,6 +74,8 @@ struct plan_node *model_node(struct plan_model *m, const char *name);
 struct source *model_source(struct plan_model *m, const char *brick_id);
 struct plan_pool *model_add_pool(struct plan_model *m, const char *cluster);
 const json_t *pool_brick(const json_t *bricks, const char *id);
+/* plan_node.c: whether a plan or a report means this very pool, as far as it says that. */
+bool plan_is_of_pool(const json_t *brick, const struct plan_pool *p);
 /* Whether both name the same bricks, by their ids. */
 bool bricks_same(const json_t *a, const json_t *b);
 

@@ -75,11 +75,13 @@ static const char *source_name(const json_t *b)
 	return device ? device : jstr(b, "directory");
 }
 
-static json_t *node_brick(const json_t *b, const char *pool, bool wipe)
+/* An order names the very pool that it is for: another one may have had its name before. */
+static json_t *node_brick(const json_t *b, const char *pool, const char *pool_uid, bool wipe)
 {
-	return json_pack("{s:s, s:s, s:s*, s:s*, s:b, s:s*}", "id", jstr(b, "id"),
+	return json_pack("{s:s, s:s, s:s*, s:s*, s:s*, s:b, s:s*}", "id", jstr(b, "id"),
 			 jstr(b, "device") ? "device" : "directory", source_name(b), "path",
-			 jstr(b, "path"), "pool", pool, "wipe", wipe, "parent", jstr(b, "parent"));
+			 jstr(b, "path"), "pool", pool, "poolUid", pool_uid, "wipe", wipe, "parent",
+			 jstr(b, "parent"));
 }
 
 /* A signature may be wiped only before the brick has ever been prepared: never a brick that holds data. */
@@ -98,39 +100,68 @@ static bool unknown(const json_t *pool)
 	       !streq(jstr(pool, "status", "phase"), "Deleted");
 }
 
+bool plan_is_of_pool(const json_t *brick, const struct plan_pool *p)
+{
+	const char *uid = jstr(brick, "poolUid"), *own = jstr(p->object, "metadata", "uid");
+
+	return streq(jstr(brick, "pool"), p->name) && (!uid || !own || streq(uid, own));
+}
+
 /* Whether its volume has the brick; where it is said to be the pool's: or may still need that copy. */
-static bool held_by(const struct plan_pool *p, const char *id, const char *pool)
+static bool held_by(const struct plan_pool *p, const json_t *brick)
 {
 	const json_t *o = p->object;
 
 	if (!o)
 		return false;
-	if (pool_brick(jget(o, "status", "bricks"), id))
+	if (pool_brick(jget(o, "status", "bricks"), jstr(brick, "id")))
 		return true;
-	return streq(p->name, pool) &&
+	return plan_is_of_pool(brick, p) &&
 	       (unknown(o) || jint(o, "status", "healPending") != 0 ||
 		jint(o, "status", "observedGeneration") < jint(o, "metadata", "generation") ||
 		streq(p->action, "change"));
 }
 
 /* Is the brick still part of some pool's volume, or may its copy still be needed there? */
-static bool still_held(struct plan_model *m, const char *id, const char *pool)
+static bool still_held(struct plan_model *m, const json_t *brick)
 {
 	/* one that has lost its label is not ours to judge, nor are its bricks */
-	if (contains(m->in->foreign_pools, pool))
+	if (contains(m->in->foreign_pools, jstr(brick, "pool")))
 		return true;
 	for (size_t i = 0; i < m->pools_count; i++)
-		if (held_by(&m->pools[i], id, pool))
+		if (held_by(&m->pools[i], brick))
 			return true;
 	for (size_t i = 0; i < m->children_count; i++)
-		if (held_by(&m->children[i], id, pool))
+		if (held_by(&m->children[i], brick))
 			return true;
 	return false;
 }
 
+/*
+ * The node still has the brick for a pool that had the name before, and this one has never used it:
+ * the old one's goes first, with all that is in it.
+ */
+static bool is_of_former(const struct plan_node *n, const struct plan_pool *p, const json_t *brick)
+{
+	const json_t *had = pool_brick(jget(n->object, "status", "agent", "bricks"),
+				       jstr(brick, "id"));
+	const char *uid = jstr(had, "poolUid"), *own = jstr(p->object, "metadata", "uid");
+
+	return uid && !streq(uid, own) && !jbool(brick, "prepared") &&
+	       !pool_brick(jget(p->object, "status", "bricks"), jstr(brick, "id"));
+}
+
+static void plan_brick(const struct plan_node *n, const struct plan_pool *p, const json_t *b,
+		       bool wipe, json_t *bricks)
+{
+	if (!is_of_former(n, p, b))
+		json_array_append_new(bricks, node_brick(b, p->name,
+							 jstr(p->object, "metadata", "uid"), wipe));
+}
+
 /* Bricks of the last plan, or that the agent has, which no pool names any more: kept while a volume needs them. */
 static void plan_leftovers(struct plan_model *m, const struct plan_node *n, const json_t *from,
-			   json_t *bricks, json_t *release)
+			   json_t *bricks, json_t *release, json_t *pools)
 {
 	size_t i;
 	json_t *b;
@@ -139,19 +170,23 @@ static void plan_leftovers(struct plan_model *m, const struct plan_node *n, cons
 		const char *id = jstr(b, "id");
 		if (!id || pool_brick(bricks, id) || contains(release, id))
 			continue;
-		if (!still_held(m, id, jstr(b, "pool")) && !plan_brick_carries(n, b)) {
+		if (!still_held(m, b) && !plan_brick_carries(n, b)) {
 			json_array_append_new(release, json_string(id));
+			if (jstr(b, "poolUid"))
+				json_object_set(pools, id, jget(b, "poolUid"));
 			plan_step(m, "node %s: release brick %s, which left pool %s", n->name, id,
 				  jstr(b, "pool") ? jstr(b, "pool") : "?");
 		} else if (source_name(b)) {
-			json_array_append_new(bricks, node_brick(b, jstr(b, "pool"), false));
+			json_array_append_new(bricks, node_brick(b, jstr(b, "pool"),
+							 jstr(b, "poolUid"), false));
 		}
 	}
 }
 
 static json_t *plan_node(struct plan_model *m, const struct plan_node *n)
 {
-	json_t *bricks = json_array(), *release = json_array(), *peers = peers_of(m, n->cluster);
+	json_t *bricks = json_array(), *release = json_array(), *pools = json_object(),
+	       *peers = peers_of(m, n->cluster);
 	size_t k;
 	json_t *b;
 
@@ -159,24 +194,27 @@ static json_t *plan_node(struct plan_model *m, const struct plan_node *n)
 		json_array_foreach (jget(m->pools[i].spec, "bricks"), k, b) {
 			const struct source *s = model_source(m, jstr(b, "id"));
 			if (s && s->node == n && s->pool == &m->pools[i])
-				json_array_append_new(
-					bricks, node_brick(b, m->pools[i].name, may_wipe(n, b)));
+				plan_brick(n, &m->pools[i], b, may_wipe(n, b), bricks);
 		}
 	}
 	for (size_t i = 0; i < m->children_count; i++)
 		if (!m->children[i].odd || m->children[i].made)
 			json_array_foreach (jget(m->children[i].spec, "bricks"), k, b)
 				if (streq(jstr(b, "node"), n->name))
-					json_array_append_new(
-						bricks, node_brick(b, m->children[i].name, false));
-	plan_leftovers(m, n, jget(n->object, "status", "plan", "bricks"), bricks, release);
-	plan_leftovers(m, n, jget(n->object, "status", "agent", "bricks"), bricks, release);
+					plan_brick(n, &m->children[i], b, false, bricks);
+	plan_leftovers(m, n, jget(n->object, "status", "agent", "bricks"), bricks, release, pools);
+	plan_leftovers(m, n, jget(n->object, "status", "plan", "bricks"), bricks, release, pools);
 
-	return json_pack("{s:I, s:s, s:s, s:s*, s:b, s:o, s:o, s:o, s:o}", "epoch",
-			 (json_int_t)m->in->epoch, "deployment", m->in->deployment, "cluster",
-			 n->cluster, "address", n->address, "maintenance", n->maintenance, "peers",
-			 peers, "detach", detach_of(m, n->cluster, peers), "bricks", bricks,
-			 "release", release);
+	json_t *plan = json_pack("{s:I, s:s, s:s, s:s*, s:b, s:o, s:o, s:o, s:o}", "epoch",
+				 (json_int_t)m->in->epoch, "deployment", m->in->deployment,
+				 "cluster", n->cluster, "address", n->address, "maintenance",
+				 n->maintenance, "peers", peers, "detach",
+				 detach_of(m, n->cluster, peers), "bricks", bricks, "release",
+				 release);
+	if (json_object_size(pools))
+		json_object_set(plan, "releasePools", pools);
+	json_decref(pools);
+	return plan;
 }
 
 json_t *plan_nodes(struct plan_model *m)

@@ -38,6 +38,8 @@ void plan_note_prepared(struct plan_model *m, struct plan_pool *p)
 		json_array_foreach (jget(n->object, "status", "agent", "bricks"), k, a) {
 			if (!streq(jstr(a, "id"), jstr(b, "id")) || !jbool(a, "mounted"))
 				continue;
+			if (jstr(a, "poolUid") && !plan_is_of_pool(a, p))
+				continue; /* it was, for one that had the name before */
 			json_object_set_new(b, "prepared", json_true());
 			plan_pool_change(m, p, xasprintf("brick %s is prepared", jstr(b, "id")));
 		}

@@ -505,6 +505,81 @@ static void release_is_asked_of_the_api(void **state)
 	world_done(&w);
 }
 
+/* ---- names that come again ------------------------------------------------------------------- */
+static json_t *planned_brick(struct world *w)
+{
+	return json_array_get(jget(w->node, "status", "plan", "bricks"), 0);
+}
+
+static const json_t *reported_brick(struct world *w)
+{
+	return json_array_get(jget(w->node, "status", "agent", "bricks"), 0);
+}
+
+/* An order to let go of a brick is about that pool's, not about the next one's of its name. */
+static void release_names_the_pool(void **state)
+{
+	struct world w;
+
+	world_init(&w, NEW_PATH);
+	json_object_set_new(planned_brick(&w), "poolUid", json_string("u2"));
+	assert_int_equal(look(&w), 0);
+	assert_string_equal(jstr(w.record, "poolUid"), "u2");
+	assert_string_equal(jstr(reported_brick(&w), "poolUid"), "u2");
+	order_release(w.node);
+	jset(w.node, json_pack("{s:s}", ID, "u-old"), "status", "plan", "releasePools");
+	w.agent.state->next_full_ms = 0;
+	assert_int_equal(look(&w), 0);
+	assert_int_equal(w.wipes, 0);
+	assert_false(jbool(w.record, "released"));
+	jset(w.node, json_pack("{s:s}", ID, "u2"), "status", "plan", "releasePools");
+	w.agent.state->next_full_ms = 0;
+	assert_int_equal(look(&w), 0);
+	assert_int_equal(w.wipes, 1);
+	world_done(&w);
+}
+
+/* The plan is of a pool that is gone; another one has its name by now. */
+static void order_for_a_former_pool(void **state)
+{
+	struct world w;
+
+	world_init(&w, NEW_PATH);
+	set_prepared(&w, false);
+	jset(w.node, json_object(), "status", "agent");
+	w.uuid[0] = '\0';
+	json_object_set_new(planned_brick(&w), "poolUid", json_string("u-old"));
+	assert_int_equal(look(&w), 0);
+	assert_int_equal(w.formats + w.records, 0);
+	assert_string_equal(device_state(&w), "Failed");
+	world_done(&w);
+}
+
+/* The node still has the brick of a pool that is gone: not the new one's, until that says so. */
+static void brick_of_a_former_pool(void **state)
+{
+	struct world w;
+
+	world_init(&w, NEW_PATH);
+	json_object_set_new(planned_brick(&w), "poolUid", json_string("u2"));
+	w.record = parse("{\"id\": \"" ID "\", \"uuid\": \"" UUID "\", \"device\": \"/dev/vdb\", "
+			 "\"path\": \"" NEW_PATH "\", \"pool\": \"p-1\", \"poolUid\": \"u-old\", "
+			 "\"ready\": true}");
+	set_prepared(&w, false);
+	assert_int_equal(look(&w), 0);
+	assert_string_equal(device_state(&w), "Failed");
+	assert_false(reported_mounted(&w));
+	assert_string_equal(jstr(reported_brick(&w), "poolUid"), "u-old");
+	assert_int_equal(w.formats, 0);
+	set_prepared(&w, true);
+	w.agent.state->next_full_ms = 0;
+	assert_int_equal(look(&w), 0);
+	assert_string_equal(device_state(&w), "Ready");
+	assert_string_equal(jstr(reported_brick(&w), "poolUid"), "u2");
+	assert_int_equal(w.formats, 0);
+	world_done(&w);
+}
+
 /* ---- what gluster is told --------------------------------------------------------------------- */
 /* The machine was started again: the API hears that the brick is not mounted before gluster can be told to use it. */
 static void not_mounted_is_told_before_glusterd_starts(void **state)
@@ -552,6 +627,11 @@ static void gluster_gets_only_what_is_mounted(void **state)
 		assert_int_equal(lead(&w), 0);
 		assert_int_equal(w.creates, 0);
 		json_object_set_new(theirs, "path", json_string("/bricks/b-2/brick"));
+		/* nor is that of a pool that had the name before */
+		json_object_set_new(theirs, "poolUid", json_string("u-old"));
+		assert_int_equal(lead(&w), 0);
+		assert_int_equal(w.creates, 0);
+		json_object_set_new(theirs, "poolUid", json_string("u2"));
 		assert_int_equal(lead(&w), -EIO);
 		assert_int_equal(w.creates, 1);
 		world_done(&w);
@@ -568,6 +648,9 @@ int main(void)
 		cmocka_unit_test(prepared_brick_is_not_wiped),
 		cmocka_unit_test(new_brick_is_formatted_once),
 		cmocka_unit_test(release_is_asked_of_the_api),
+		cmocka_unit_test(release_names_the_pool),
+		cmocka_unit_test(order_for_a_former_pool),
+		cmocka_unit_test(brick_of_a_former_pool),
 		cmocka_unit_test(not_mounted_is_told_before_glusterd_starts),
 		cmocka_unit_test(gluster_gets_only_what_is_mounted),
 	};

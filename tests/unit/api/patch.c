@@ -166,12 +166,39 @@ static void test_through_the_store(void **state)
 			 -ENOENT);
 }
 
+static int say(const json_t *object, json_t **ret)
+{
+	cleanup_json json_t *p =
+		json_pack("{s:{s:O}, s:{s:s}}", "metadata", "uid", jget(object, "metadata", "uid"),
+			  "status", "phase", "Ready");
+	struct store_write w = write_to(&KIND_STORAGENODE, "n1");
+
+	w.subresource = "status";
+	w.patch_type = PATCH_MERGE;
+	return store_patch(S, &w, p, ret, &err);
+}
+
+/* What is said of an object is not said of the next one of its name. */
+static void test_of_another_object(void **state)
+{
+	cleanup_json json_t *old = created(&KIND_STORAGENODE, storagenode("n1")), *next = NULL,
+			    *said = NULL;
+
+	(void)state;
+	assert_int_equal(drop(&KIND_STORAGENODE, "n1", NULL), 0);
+	next = created(&KIND_STORAGENODE, storagenode("n1"));
+	assert_int_equal(say(old, NULL), -ESTALE);
+	assert_int_equal(jint(status, "code"), 409);
+	assert_int_equal(say(next, &said), 0);
+	assert_string_equal(jstr(said, "status", "phase"), "Ready");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_merge),	    cmocka_unit_test(test_json),
 		cmocka_unit_test(test_json_bomb),   cmocka_unit_test(test_strategic),
-		store_test(test_through_the_store),
+		store_test(test_through_the_store), store_test(test_of_another_object),
 	};
 	int rc = cmocka_run_group_tests_name("api patch", tests, NULL, NULL);
 

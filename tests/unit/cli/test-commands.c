@@ -246,6 +246,24 @@ static void test_wait(void **state)
 	"  storageNetwork: {ips: [10.0.0." last                                                    \
 	"]}\n  devices: [/dev/vdb]\n  glusterfs: {zone: " last "}\n"
 
+/* The next number, as the operator gives it: not the first that is free. */
+static void test_plan_numbers(void **state)
+{
+	static const char nodes[] = NODE("n1", "1") "---\n" NODE("n2", "2") "---\n" NODE("n3", "3");
+	struct fixture *f = *state;
+	cleanup_json json_t *number = json_pack("{s:{s:i}}", "status", "lastPoolNumber", 6);
+
+	assert_int_equal(run_with(f, "apply",
+				  "apiVersion: coreos.com/v1\nkind: StorageStatus\n"
+				  "metadata: {name: demo}\nspec: {type: glusterfs}\n"),
+			 QM_OK);
+	assert_int_equal(kube_patch(f->session.kube, &KIND_STORAGESTATUS, "default", "demo",
+				    "status", KUBE_PATCH_MERGE, number, NULL, NULL),
+			 0);
+	assert_int_equal(run_with(f, "plan", nodes), QM_OK);
+	assert_non_null(strstr(f->out, "pool demo-7: "));
+}
+
 static void test_plan_and_status(void **state)
 {
 	static const char nodes[] = NODE("n1", "1") "---\n" NODE("n2", "2") "---\n" NODE("n3", "3");
@@ -421,7 +439,7 @@ int main(void)
 		TEST(test_apply),  TEST(test_apply_wrong_lines),
 		TEST(test_get),	   TEST(test_describe),
 		TEST(test_delete), TEST(test_delete_held),
-		TEST(test_wait),   TEST(test_plan_and_status),
+		TEST(test_wait),   TEST(test_plan_numbers), TEST(test_plan_and_status),
 		TEST(test_plan_nodes_of_several), TEST(test_plan_volumes_of_namesakes),
 		TEST(test_bundle), TEST(test_completion),
 	};

@@ -418,6 +418,59 @@ static void test_release(void **state)
 	}
 }
 
+/* A brick that is here for one pool is not given to another that has got its name. */
+static void test_names_come_again(void **state)
+{
+	struct brick_order old = order, new = order;
+	struct brick_result r;
+	struct model m;
+
+	old.pool_uid = "uid-a";
+	new.pool_uid = "uid-b";
+	model_init(&m);
+	assert_string_equal(prepare(&m, &old, &r), "Ready");
+	assert_string_equal(jstr(m.record, "poolUid"), "uid-a");
+	assert_true(brick_known(&m.host, old.id, "uid-a"));
+	assert_false(brick_known(&m.host, new.id, "uid-b"));
+	assert_string_equal(prepare(&m, &new, &r), "Failed");
+	brick_prepare(&m.host, &new, &r);
+	assert_string_equal(r.verdict.reason, "OtherPool");
+	assert_string_equal(jstr(m.record, "poolUid"), "uid-a");
+	/* when it was let go of, it is made anew */
+	assert_int_equal(brick_release(&m.host, old.id, NULL), 0);
+	assert_string_equal(prepare(&m, &new, &r), "Ready");
+	assert_string_equal(jstr(m.record, "poolUid"), "uid-b");
+	assert_int_equal(m.formats, 2);
+	/* the pool was declared anew, and says itself that it has it in use: that one's it is */
+	old.prepared = true;
+	assert_string_equal(prepare(&m, &old, &r), "Ready");
+	assert_string_equal(jstr(m.record, "poolUid"), "uid-a");
+	assert_int_equal(m.formats, 2);
+	model_done(&m);
+}
+
+/* Records of before name no pool's uid. */
+static void test_old_record_learns_its_pool(void **state)
+{
+	struct brick_order o = order;
+	struct brick_result r;
+	struct model m;
+
+	model_init(&m);
+	assert_string_equal(prepare(&m, &o, &r), "Ready");
+	assert_null(jget(m.record, "poolUid"));
+	assert_true(brick_known(&m.host, o.id, "uid-a"));
+	o.pool_uid = "uid-a";
+	assert_string_equal(prepare(&m, &o, &r), "Ready");
+	assert_string_equal(jstr(m.record, "poolUid"), "uid-a");
+	assert_true(jbool(m.record, "ready"));
+	/* and an operator of before does not say it */
+	o.pool_uid = NULL;
+	assert_string_equal(prepare(&m, &o, &r), "Ready");
+	assert_string_equal(jstr(m.record, "poolUid"), "uid-a");
+	model_done(&m);
+}
+
 /* An order to let go of what a volume still has is not carried out, whoever gave it. */
 static void test_release_of_a_member(void **state)
 {
@@ -509,6 +562,8 @@ int main(void)
 		cmocka_unit_test(test_ready_is_never_formatted),
 		cmocka_unit_test(test_moved),
 		cmocka_unit_test(test_release),
+		cmocka_unit_test(test_names_come_again),
+		cmocka_unit_test(test_old_record_learns_its_pool),
 		cmocka_unit_test(test_release_of_a_member),
 		cmocka_unit_test(test_release_of_a_missing_disk),
 		cmocka_unit_test(test_orders),

@@ -3,6 +3,7 @@
 #include "systems/glusterfs/cluster.h"
 #include "systems/glusterfs/options.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,9 +42,9 @@ static json_t *brick(int n, bool arbiter)
 
 static void world_init(struct world *w, const char *type)
 {
-	*w = (struct world){ .pool = json_pack("{s:{s:s, s:i}, s:{s:s, s:[]}}", "metadata", "name",
-					       "p-1", "generation", 1, "spec", "volumeType", type,
-					       "bricks") };
+	*w = (struct world){ .pool = json_pack("{s:{s:s, s:s, s:i}, s:{s:s, s:[]}}", "metadata",
+					       "name", "p-1", "uid", "uid-1", "generation", 1,
+					       "spec", "volumeType", type, "bricks") };
 	for (int i = 2; i <= 9; i++) {
 		w->peers.items =
 			xrealloc(w->peers.items, (w->peers.count + 1) * sizeof(*w->peers.items));
@@ -765,6 +766,110 @@ static void test_delete(void **state)
 	world_done(&w);
 }
 
+/* ---- whose volume it is ---------------------------------------------------------------------- */
+static void go(struct world *w)
+{
+	jset(w->pool, json_string("2026-01-01T00:00:00Z"), "metadata", "deletionTimestamp");
+	jset(w->pool, json_string("true"), "metadata", "annotations", POOL_ANNOTATION_EMPTY);
+}
+
+/* A volume of the pool's name that is another's is not adopted, nor does it go with this pool. */
+static void is_left_alone(struct world *w)
+{
+	struct volume_view view = view_of(w);
+	cleanup_json json_t *s = NULL;
+
+	assert_int_equal(next(w), STEP_BLOCKED);
+	assert_string_equal(w->step.id, "");
+	s = volume_pool_status(&view, &w->step);
+	assert_int_equal(json_object_size(s), 1); /* nor is it said to be the pool's */
+	assert_non_null(strstr(jstr(s, "message"), "stays untouched"));
+	go(w);
+	assert_int_equal(next(w), STEP_GONE);
+	json_object_del(jget(w->pool, "metadata"), "deletionTimestamp");
+}
+
+static void made_one(struct world *w)
+{
+	world_init(w, "replicate:3");
+	want(w, "123", 0);
+	assert_int_equal(settle(w, 0), STEP_NONE);
+	assert_string_equal(jstr(w->volume.options, VOLUME_OPTION_POOL), "uid-1");
+}
+
+static void test_volume_of_another_pool(void **state)
+{
+	struct world w;
+
+	/* not reported yet: the mark says whose it is */
+	made_one(&w);
+	jset(w.pool, json_string("uid-2"), "metadata", "uid");
+	is_left_alone(&w);
+	world_done(&w);
+	/* one of before, without a mark: it ran, and so had been reported for its own pool */
+	made_one(&w);
+	json_object_del(w.volume.options, VOLUME_OPTION_POOL);
+	is_left_alone(&w);
+	world_done(&w);
+	/* reported: only that very one, whatever its mark */
+	made_one(&w);
+	jset(w.pool, json_string("another"), "status", "volumeId");
+	is_left_alone(&w);
+	world_done(&w);
+}
+
+static void test_volume_of_its_own(void **state)
+{
+	struct world w;
+
+	/* its maker was lost before it could mark or report it, and a brick was chosen anew */
+	world_init(&w, "replicate:3");
+	want(&w, "123", 0);
+	assert_int_equal(next(&w), STEP_CREATE);
+	gluster_does(&w);
+	want(&w, "124", 0);
+	assert_int_equal(next(&w), STEP_SET);
+	assert_string_equal(w.step.id, "id");
+	assert_int_equal(settle(&w, 0), STEP_NONE);
+	assert_bricks(&w, "124");
+	world_done(&w);
+	/* but where no brick of it was prepared for this pool, it is not that */
+	world_init(&w, "replicate:3");
+	want(&w, "123", 0);
+	next(&w);
+	gluster_does(&w);
+	want(&w, "456", 0);
+	is_left_alone(&w);
+	world_done(&w);
+	/* one of before is known by its id, and gets the mark */
+	made_one(&w);
+	jset(w.pool, json_string("id"), "status", "volumeId");
+	json_object_del(w.volume.options, VOLUME_OPTION_POOL);
+	assert_int_equal(next(&w), STEP_SET);
+	assert_string_equal(jstr(w.step.options, VOLUME_OPTION_POOL), "uid-1");
+	world_done(&w);
+}
+
+/* What is decided on one volume is done to no other. */
+static void test_steps_name_the_volume(void **state)
+{
+	struct error err = ERROR_INIT;
+	struct world w;
+
+	made_one(&w);
+	go(&w);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(next(&w), i ? STEP_DELETE : STEP_STOP);
+		assert_int_equal(volume_step_check(&w.step, &w.volume, &err), 0);
+		free(w.volume.id);
+		w.volume.id = xasprintf("new-%d", i);
+		assert_int_equal(volume_step_check(&w.step, &w.volume, &err), -ESTALE);
+		assert_non_null(strstr(err.message, w.volume.id));
+		w.volume.state = VOLUME_STOPPED;
+	}
+	world_done(&w);
+}
+
 static void test_never_made(void **state)
 {
 	struct world w;
@@ -891,6 +996,9 @@ int main(void)
 		cmocka_unit_test(test_wrong_layout),
 		cmocka_unit_test(test_own_options_last),
 		cmocka_unit_test(test_delete),
+		cmocka_unit_test(test_volume_of_another_pool),
+		cmocka_unit_test(test_volume_of_its_own),
+		cmocka_unit_test(test_steps_name_the_volume),
 		cmocka_unit_test(test_never_made),
 		cmocka_unit_test(test_status),
 		cmocka_unit_test(test_status_of_an_unknown_volume),

@@ -71,6 +71,124 @@ static void three_nodes_two_devices(void **state)
 	plan_output_done(&out);
 }
 
+/* ---- names that come again ------------------------------------------------------------------- */
+
+static const char *next_name(long last, const json_t *nodes, const json_t *foreign,
+			     struct plan_output *out)
+{
+	struct plan_input in = { .deployment = "gold",
+				 .volume_type = "replicate:3",
+				 .nodes = nodes,
+				 .foreign_pools = foreign,
+				 .last_number = last };
+	assert_int_equal(glusterfs_plan(&in, out, NULL), 0);
+	return jstr(pool_at(out, 0), "name");
+}
+
+static void number_is_not_given_twice(void **state)
+{
+	static const char *const by[] = { "plan", "agent" };
+	struct plan_output out;
+
+	for (size_t i = 0; i < ARRAY_SIZE(by); i++) {
+		cleanup_json json_t *nodes = cluster(3, 1);
+		assert_string_equal(next_name(4, nodes, NULL, &out), "gold-5");
+		plan_output_done(&out);
+		/* what was written down is lost: nodes still speak of pools that were */
+		jset(json_array_get(nodes, 1),
+		     json_pack("[{s:s, s:s}, {s:s, s:s}]", "id", "b-x", "pool", "gold-7", "id",
+			       "b-y", "pool", "gold-x-9"),
+		     "status", by[i], "bricks");
+		assert_string_equal(next_name(4, nodes, NULL, &out), "gold-8");
+		plan_output_done(&out);
+		cleanup_json json_t *foreign = json_pack("[s, s]", "gold-11", "silver-20");
+		assert_string_equal(next_name(4, nodes, foreign, &out), "gold-12");
+		plan_output_done(&out);
+	}
+}
+
+static void set_uid(json_t *pools, const char *uid)
+{
+	jset(json_array_get(pools, 0), json_string(uid), "metadata", "uid");
+}
+
+/* What nodes report for the pool of that uid. */
+static void report_for(json_t *nodes, const char *uid)
+{
+	size_t i;
+	json_t *n, *b;
+
+	json_array_foreach (nodes, i, n) {
+		b = json_array_get(jget(n, "status", "plan", "bricks"), 0);
+		jset(n,
+		     json_pack("[{s:O, s:s, s:s*, s:O, s:b}]", "id", jget(b, "id"), "pool",
+			       "gold-1", "poolUid", uid, "path", jget(b, "path"), "mounted", 1),
+		     "status", "agent", "bricks");
+	}
+}
+
+static const json_t *ordered(const struct plan_output *out)
+{
+	return json_array_get(jget(out->node_plans, "n1", "bricks"), 0);
+}
+
+/* Orders name the pool's uid; what is reported for one that had the name before is not its own. */
+static void orders_and_reports_name_the_pool(void **state)
+{
+	cleanup_json json_t *nodes = cluster(3, 1);
+	struct plan_output out = plan("replicate:3", nodes, NULL, NULL);
+	cleanup_json json_t *pools = carried_out(&out);
+	assert_null(jget(ordered(&out), "poolUid")); /* it has none yet */
+	take_plans(nodes, &out);
+	plan_output_done(&out);
+
+	set_uid(pools, "uid-b");
+	json_object_del(json_array_get(pools, 0), "status");
+	out = plan("replicate:3", nodes, pools, NULL);
+	assert_string_equal(jstr(ordered(&out), "poolUid"), "uid-b");
+	assert_string_equal(jstr(pool_at(&out, 0), "action"), "keep");
+	take_plans(nodes, &out);
+	plan_output_done(&out);
+
+	/* the late report of the old one: nothing is prepared by it, and what it has goes first */
+	report_for(nodes, "uid-a");
+	out = plan("replicate:3", nodes, pools, NULL);
+	assert_string_equal(jstr(pool_at(&out, 0), "action"), "keep");
+	assert_int_equal(json_array_size(jget(out.node_plans, "n1", "bricks")), 0);
+	const char *id = json_string_value(
+		json_array_get(jget(out.node_plans, "n1", "release"), 0));
+	assert_non_null(id);
+	assert_string_equal(jstr(out.node_plans, "n1", "releasePools", id), "uid-a");
+	plan_output_done(&out);
+
+	report_for(nodes, "uid-b");
+	out = plan("replicate:3", nodes, pools, NULL);
+	assert_string_equal(jstr(pool_at(&out, 0), "action"), "change");
+	assert_true(jbool(json_array_get(jget(pool_at(&out, 0), "spec", "bricks"), 0), "prepared"));
+	plan_output_done(&out);
+	/* an agent of before does not say for which */
+	report_for(nodes, NULL);
+	out = plan("replicate:3", nodes, pools, NULL);
+	assert_string_equal(jstr(pool_at(&out, 0), "action"), "change");
+	plan_output_done(&out);
+}
+
+/* A pool that was declared anew and uses its bricks keeps them, whatever nodes had them for. */
+static void bricks_in_use_stay(void **state)
+{
+	cleanup_json json_t *nodes = cluster(3, 1);
+	struct plan_output out = plan("replicate:3", nodes, NULL, NULL);
+	cleanup_json json_t *pools = carried_out(&out);
+	take_plans(nodes, &out);
+	plan_output_done(&out);
+	set_uid(pools, "uid-b");
+	report_for(nodes, "uid-a");
+	out = plan("replicate:3", nodes, pools, NULL);
+	assert_int_equal(json_array_size(jget(out.node_plans, "n1", "release")), 0);
+	assert_string_equal(jstr(ordered(&out), "poolUid"), "uid-b");
+	plan_output_done(&out);
+}
+
 static void too_few_nodes(void **state)
 {
 	cleanup_json json_t *nodes = cluster(2, 3);
@@ -560,6 +678,9 @@ int main(void)
 		cmocka_unit_test(volume_types),
 		cmocka_unit_test(brick_ids),
 		cmocka_unit_test(three_nodes_two_devices),
+		cmocka_unit_test(number_is_not_given_twice),
+		cmocka_unit_test(orders_and_reports_name_the_pool),
+		cmocka_unit_test(bricks_in_use_stay),
 		cmocka_unit_test(too_few_nodes),
 		cmocka_unit_test(like_with_like),
 		cmocka_unit_test(zones_before_capacity),

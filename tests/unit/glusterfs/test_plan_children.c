@@ -197,6 +197,41 @@ static void one_at_a_time(void **state)
 	plan_output_done(&out);
 }
 
+/* A volume's name may come again, and its bricks have the same ids then: the old ones go first. */
+static void name_that_comes_again(void **state)
+{
+	cleanup_json json_t *nodes = cluster(3, 1);
+	cleanup_json json_t *pools = made(nodes);
+	json_t *n1 = json_array_get(nodes, 0), *b;
+	cleanup_free char *id = xstrdup(
+		jstr(brick_on(jget(json_array_get(pools, 1), "spec", "bricks"), "n1"), "id"));
+	size_t i;
+
+	json_array_foreach (jget(n1, "status", "agent", "bricks"), i, b)
+		if (streq(jstr(b, "id"), id))
+			json_object_set_new(b, "poolUid", json_string("uid-a"));
+	json_array_set_new(pools, 1, child_new("pvc-1", "gold-1"));
+	jset(json_array_get(pools, 1), json_string("uid-b"), "metadata", "uid");
+	struct plan_output out = plan("replicate:3", nodes, pools, NULL);
+	assert_non_null(brick_on(jget(named(&out, "pvc-1"), "spec", "bricks"), "n1"));
+	b = (json_t *)brick_on(jget(named(&out, "pvc-1"), "spec", "bricks"), "n1");
+	assert_false(jbool(b, "prepared"));
+	assert_false(ordered(&out, "n1", "bricks", id));
+	assert_true(ordered(&out, "n1", "release", id));
+	assert_string_equal(jstr(out.node_plans, "n1", "releasePools", id), "uid-a");
+	/* the node has let go of it */
+	json_array_foreach (jget(n1, "status", "agent", "bricks"), i, b)
+		if (streq(jstr(b, "id"), id))
+			break;
+	json_array_remove(jget(n1, "status", "agent", "bricks"), i);
+	take_plans(nodes, &out);
+	plan_output_done(&out);
+	out = plan("replicate:3", nodes, pools, NULL);
+	assert_true(ordered(&out, "n1", "bricks", id));
+	assert_false(ordered(&out, "n1", "release", id));
+	plan_output_done(&out);
+}
+
 static void odd_ones_stay(void **state)
 {
 	cleanup_json json_t *nodes = cluster(3, 1), *none = json_object(), *pools = made(nodes);
@@ -225,6 +260,7 @@ int main(void)
 		cmocka_unit_test_prestate(lies_beside, (void *)1),
 		cmocka_unit_test(follows_its_pool),
 		cmocka_unit_test(one_at_a_time),
+		cmocka_unit_test(name_that_comes_again),
 		cmocka_unit_test(odd_ones_stay),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

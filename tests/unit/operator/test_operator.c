@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fixture.h"
+#include "operator/system.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -502,9 +503,127 @@ static void pool_deleted_by_a_person(void **state)
 	settle(f);
 	settle(f); /* the end of a volume is told to the system's loop later */
 	/* empty: it goes, and its devices make the next one */
-	cleanup_json json_t *next = get(f, &KIND_STORAGEPOOL, "gold-1");
+	cleanup_json json_t *next = get(f, &KIND_STORAGEPOOL, "gold-2");
 	assert_int_equal(count(f, &KIND_STORAGEPOOL), 1);
-	assert_string_not_equal(object_uid(next), object_uid(pool));
+	assert_non_null(next);
+	fixture_free(f);
+}
+
+static void end_pools(struct fixture *f)
+{
+	cleanup_json json_t *pools = NULL;
+	size_t i;
+	json_t *p;
+
+	kube_list(f->api, &KIND_STORAGEPOOL, "default", NULL, &pools, NULL, NULL);
+	json_array_foreach (pools, i, p)
+		discard(f, &KIND_STORAGEPOOL, object_name(p));
+	settle(f);
+	settle(f);
+}
+
+/* Also not by an operator that starts anew; and what else is written to the status keeps it. */
+static void number_of_a_pool_never_comes_again(void **state)
+{
+	struct fixture *f = fixture_online();
+	for (int i = 2; i < 5; i++) {
+		cleanup_free char *name = xasprintf("gold-%d", i);
+		if (i == 3)
+			fixture_restart(f);
+		end_pools(f);
+		cleanup_json json_t *pool = get(f, &KIND_STORAGEPOOL, name),
+				    *status = get(f, &KIND_STORAGESTATUS, "gold");
+		assert_non_null(pool);
+		assert_int_equal(count(f, &KIND_STORAGEPOOL), 1);
+		assert_int_equal(jint(status, "status", "lastPoolNumber"), i);
+	}
+	fixture_free(f);
+}
+
+static int pools_seen;
+
+static void number_is_kept_before(struct fixture *f, const struct kind *kind, const json_t *object)
+{
+	if (kind != &KIND_STORAGEPOOL)
+		return;
+	cleanup_json json_t *status = get(f, &KIND_STORAGESTATUS, "gold");
+	assert_true(jint(status, "status", "lastPoolNumber") >=
+		    strtol(strrchr(object_name(object), '-') + 1, NULL, 10));
+	pools_seen++;
+}
+
+/* It is written down before the pool is there: after a crash in between comes the next one. */
+static void number_is_written_down_first(void **state)
+{
+	struct fixture *f = fixture_new();
+	f->on_create = number_is_kept_before;
+	pools_seen = 0;
+	add_nodes(f, 3, 2);
+	settle(f);
+	assert_int_equal(count(f, &KIND_STORAGEPOOL), 2);
+	assert_int_equal(pools_seen, 2);
+	fixture_free(f);
+}
+
+/* Of pools that the API refuses the numbers are theirs again, or each attempt would cost some. */
+static void number_of_a_refused_pool(void **state)
+{
+	struct memory *m = memory_new();
+	memory_note_number(m, 2, true);
+	memory_note_number(m, 3, true);
+	assert_int_equal(memory_last_number(m, 3), 1);
+	assert_int_equal(memory_last_number(m, 4), 4); /* another has written since */
+	memory_note_number(m, 2, true);
+	assert_int_equal(memory_last_number(m, 3), 1);
+	memory_note_number(m, 2, false);
+	memory_note_number(m, 3, true);
+	assert_int_equal(memory_last_number(m, 3), 2);
+	memory_note_number(m, 3, false);
+	assert_int_equal(memory_last_number(m, 3), 3);
+	assert_int_equal(memory_last_number(m, 0), 0);
+	memory_free(m);
+}
+
+/* A store of before has no number in its status; nor has one whose status was taken away. */
+static void number_of_an_older_store(void **state)
+{
+	struct fixture *f = fixture_new();
+	add_nodes(f, 3, 2);
+	settle(f);
+	cleanup_json json_t *status = NULL;
+	kube_patch(f->api, &KIND_STORAGESTATUS, "default", "gold", "status", KUBE_PATCH_MERGE,
+		   status = json_pack("{s:{s:n}}", "status", "lastPoolNumber"), NULL, NULL);
+	fixture_restart(f);
+	settle(f);
+	json_decref(status);
+	status = get(f, &KIND_STORAGESTATUS, "gold");
+	assert_int_equal(jint(status, "status", "lastPoolNumber"), 2);
+	fixture_free(f);
+}
+
+/* Nodes are told the uid of the very pool, also of one that was only just made. */
+static void orders_name_the_pool(void **state)
+{
+	struct fixture *f = fixture_online();
+	cleanup_json json_t *pool = get(f, &KIND_STORAGEPOOL, "gold-1"), *next = NULL;
+	cleanup_json json_t *n1 = get(f, &KIND_STORAGENODE, "n1");
+	const json_t *b = json_array_get(jget(n1, "status", "plan", "bricks"), 0);
+	assert_string_equal(jstr(b, "poolUid"), object_uid(pool));
+	fixture_free(f);
+
+	f = fixture_new();
+	add_nodes(f, 3, 1);
+	for (int i = 0; i < 10 && !next; i++) {
+		look(f);
+		next = get(f, &KIND_STORAGEPOOL, "gold-1");
+		if (!next)
+			agents_act(f);
+	}
+	/* the very look that made it */
+	cleanup_json json_t *told = get(f, &KIND_STORAGENODE, "n1");
+	b = json_array_get(jget(told, "status", "plan", "bricks"), 0);
+	assert_string_equal(jstr(b, "pool"), "gold-1");
+	assert_string_equal(jstr(b, "poolUid"), object_uid(next));
 	fixture_free(f);
 }
 
@@ -526,8 +645,10 @@ static void life(struct fixture *f)
 
 static void check_life(struct fixture *f)
 {
-	cleanup_json json_t *claim = get_claim(f, "stays"),
-			    *pool = get(f, &KIND_STORAGEPOOL, "gold-1");
+	cleanup_json json_t *claim = get_claim(f, "stays"), *pools = NULL;
+	kube_list(f->api, &KIND_STORAGEPOOL, "default", NULL, &pools, NULL, NULL);
+	/* a number is lost with the write that was to use it */
+	const json_t *pool = json_array_get(pools, 0);
 	cleanup_free char *name = xasprintf("pvc-%s", object_uid(claim));
 	assert_string_equal(jstr(claim, "status", "phase"), "Bound");
 	assert_int_equal(count(f, &KIND_PV), 1);
@@ -535,8 +656,8 @@ static void check_life(struct fixture *f)
 	assert_int_equal(count(f, &KIND_STORAGENODE), 3);
 	assert_int_equal(count(f, &KIND_STORAGEPOOL), 1);
 	assert_int_equal(count(f, &KIND_STORAGECLASS), 1);
-	assert_int_equal(json_object_size(jget(f->volumes, "gold-1")), 1);
-	assert_true(has_volume(f, "gold-1", name));
+	assert_int_equal(json_object_size(jget(f->volumes, object_name(pool))), 1);
+	assert_true(has_volume(f, object_name(pool), name));
 	assert_int_equal(json_array_size(jget(pool, "spec", "bricks")), 3);
 	assert_int_equal(ledger_promised(f->op.ledger, NULL), GIB);
 }
@@ -655,6 +776,11 @@ int main(int argc, char **argv)
 		cmocka_unit_test(last_nodes_can_go),
 		cmocka_unit_test(leaving_node_says_what_its_pool_waits_for),
 		cmocka_unit_test(kept_data_holds_its_pool),
+		cmocka_unit_test(number_of_a_pool_never_comes_again),
+		cmocka_unit_test(number_is_written_down_first),
+		cmocka_unit_test(number_of_a_refused_pool),
+		cmocka_unit_test(number_of_an_older_store),
+		cmocka_unit_test(orders_name_the_pool),
 		cmocka_unit_test(pool_deleted_by_a_person),
 		cmocka_unit_test(ledger_loads_while_volumes_go),
 		cmocka_unit_test(ledger_loads_while_a_volume_changes),
