@@ -374,6 +374,7 @@ static int look(struct looking *l)
 
 	if (s->report && streq(key, s->report_key) && now < s->next_full_ms)
 		return 0;
+	l->full = true;
 	rc = full_look(l, &report);
 	if (rc < 0)
 		return rc;
@@ -497,7 +498,13 @@ static int node_work(struct looking *l)
 		return rc;
 	/* what can end by itself is looked at each time */
 	json_object_set_new(s->report, "glusterd", report_glusterd(l));
-	report_usage(l, jget(s->report, "bricks"));
+	if (!report_usage(l, jget(s->report, "bricks")) && !l->full) {
+		s->next_full_ms = 0;
+		rc = look(l);
+		if (rc < 0)
+			return rc;
+		report_usage(l, jget(s->report, "bricks"));
+	}
 	rc = write_report(l, s->report);
 	if (rc < 0)
 		return rc;
