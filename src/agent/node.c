@@ -28,6 +28,7 @@ void agent_init(struct agent *a)
 	a->state = xcalloc(1, sizeof(*a->state));
 	pthread_mutex_init(&a->state->lock, NULL);
 	a->state->pools = json_object();
+	a->state->missing = json_object();
 	a->state->limits = json_object();
 	a->state->quota_ms = json_object();
 }
@@ -47,6 +48,7 @@ void agent_done(struct agent *a)
 	free(s->report_key);
 	json_decref(s->report);
 	json_decref(s->pools);
+	json_decref(s->missing);
 	json_decref(s->limits);
 	json_decref(s->quota_ms);
 	pthread_mutex_destroy(&s->lock);

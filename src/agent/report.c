@@ -9,6 +9,9 @@
 
 #define ROUND (1LL << 20) /* bytes used are reported in whole MiB: a trickle of writes is no news */
 
+#define MISSING_SETTLED_MS                                                                         \
+	30000 /* disks that a machine finds one after the other are all there by then */
+
 /* ---- devices ------------------------------------------------------------------------------- */
 struct source {
 	const char *name;
@@ -312,6 +315,24 @@ static bool nobodys(const struct looking *l, const struct brick_order *o)
 	return !json_object_get(l->prepared, o->id) && !brick_known(l->agent->host, o->id);
 }
 
+static bool is_settled(const struct looking *l, const char *id)
+{
+	const json_t *since = id ? json_object_get(l->agent->state->missing, id) : NULL;
+
+	return since &&
+	       clock_mono_ms(l->r->clock) - json_integer_value(since) >= MISSING_SETTLED_MS;
+}
+
+static void note_missing(struct looking *l, const char *id, bool missing)
+{
+	json_t *all = l->agent->state->missing;
+
+	if (!missing)
+		json_object_del(all, id);
+	else if (!json_object_get(all, id))
+		json_object_set_new(all, id, json_integer(clock_mono_ms(l->r->clock)));
+}
+
 static struct brick_order order_of(const struct looking *l, const json_t *b)
 {
 	const json_t *known = remembered(l, jstr(b, "id"));
@@ -325,6 +346,7 @@ static struct brick_order order_of(const struct looking *l, const json_t *b)
 		.pool = jstr(b, "pool"),
 		.wipe = jbool(b, "wipe"),
 		.erase = may_erase(l, jstr(b, "device")),
+		.settled = is_settled(l, jstr(b, "id")),
 		.claimed = claimed,
 		.userdata = (void *)l,
 		.node_uid = object_uid(l->node),
@@ -382,6 +404,7 @@ static bool prepare(struct looking *l, const struct brick_order *o, json_t *devi
 	if (streq(jstr(device, "reason"), "Duplicate"))
 		return false;
 	brick_prepare(l->agent->host, o, &result);
+	note_missing(l, o->id, streq(result.verdict.state, "Missing"));
 	if (streq(result.verdict.state, "Ready") && o->device && !streq(result.device, o->device)) {
 		struct device_facts facts;
 

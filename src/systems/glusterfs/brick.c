@@ -239,8 +239,8 @@ static bool is_replaced(struct node_host *h, const struct brick_order *o, const 
 	if (jbool(record, "replaced") && now->error == 0 && now->uuid[0] &&
 	    recorded(h, now->uuid, o->id, by, NULL) > 0)
 		return true;
-	return streq(there->state, "Available") && is_another(record, now) &&
-	       !brick_spoken_for(h, o, o->device, now, there);
+	return (o->settled || jbool(record, "replaced")) && streq(there->state, "Available") &&
+	       is_another(record, now) && !brick_spoken_for(h, o, o->device, now, there);
 }
 
 /* Its disk is nowhere; `now`: what has its name. */
@@ -271,8 +271,10 @@ static void miss(struct node_host *h, const struct brick_order *o, json_t *recor
 		fail(ret, "Missing", "NotFound",
 		     "The disk of brick %s (%s, file system %s) is not there: attach it again%s%.150s",
 		     o->id, o->device, ret->uuid,
-		     now->error == 0 ? ", or erase what has its name now: " : "",
-		     now->error == 0 ? there.message : "");
+		     now->error	       ? ""
+		     : o->settled      ? ", or erase what has its name now: "
+				       : "; what has its name now may be used in its place soon",
+		     now->error == 0 && o->settled ? there.message : "");
 	}
 }
 

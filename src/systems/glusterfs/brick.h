@@ -16,6 +16,7 @@ struct brick_order { /* an entry of status.plan.bricks */
 	const char *parent; /* the brick beside which it lies, in the same root; NULL: it lies alone */
 	bool wipe;
 	bool erase; /* the spec lets any disk of this name be erased, such as one that is in the place of the brick's own */
+	bool settled; /* its disk has been away for a while: a machine that starts may show another one first */
 	const char *node_uid;
 	const char *known_uuid; /* what status.agent remembers of an earlier life, or NULL */
 	bool known_ready; /* and that it was in use then */

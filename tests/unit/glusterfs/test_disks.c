@@ -401,8 +401,13 @@ static const char *put_in_place(struct machine *m, const char *wwn, const char *
 
 	o.erase = erase;
 	m->disks[0].name = NULL;
+	assert_string_equal(prepare(m, &o, r), "Missing");
 	m->disks[2] = (struct disk){ .name = "/dev/sdb", .wwn = wwn };
 	snprintf(m->disks[2].signature, sizeof(m->disks[2].signature), "%s", signature);
+	/* not at the first look: its own may be found a moment later */
+	assert_string_equal(prepare(m, &o, r), "Missing");
+	assert_string_not_equal(r->verdict.reason, "Replaced");
+	o.settled = true;
 	assert_string_equal(prepare(m, &o, r), "Missing");
 	assert_int_equal(m->disks[2].formats, 0);
 	return r->verdict.reason;
