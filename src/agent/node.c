@@ -29,6 +29,7 @@ void agent_init(struct agent *a)
 	a->state = xcalloc(1, sizeof(*a->state));
 	pthread_mutex_init(&a->state->lock, NULL);
 	a->state->pools = json_object();
+	a->state->missing = json_object();
 	a->state->limits = json_object();
 	a->state->quota_ms = json_object();
 }
@@ -47,6 +48,7 @@ void agent_done(struct agent *a)
 	free(s->report_key);
 	json_decref(s->report);
 	json_decref(s->pools);
+	json_decref(s->missing);
 	json_decref(s->limits);
 	json_decref(s->quota_ms);
 	pthread_mutex_destroy(&s->lock);
@@ -425,6 +427,7 @@ static int look(struct looking *l)
 
 	if (s->report && streq(key, s->report_key) && now < s->next_full_ms)
 		return 0;
+	l->full = true;
 	rc = full_look(l, &report);
 	if (rc < 0)
 		return rc;
@@ -548,7 +551,13 @@ static int node_work(struct looking *l)
 		return rc;
 	/* what can end by itself is looked at each time */
 	json_object_set_new(s->report, "glusterd", report_glusterd(l));
-	report_usage(l, jget(s->report, "bricks"));
+	if (!report_usage(l, jget(s->report, "bricks")) && !l->full) {
+		s->next_full_ms = 0;
+		rc = look(l);
+		if (rc < 0)
+			return rc;
+		report_usage(l, jget(s->report, "bricks"));
+	}
 	rc = write_report(l, s->report);
 	if (rc < 0)
 		return rc;

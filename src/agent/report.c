@@ -9,6 +9,9 @@
 
 #define ROUND (1LL << 20) /* bytes used are reported in whole MiB: a trickle of writes is no news */
 
+#define MISSING_SETTLED_MS                                                                         \
+	30000 /* disks that a machine finds one after the other are all there by then */
+
 /* ---- devices ------------------------------------------------------------------------------- */
 struct source {
 	const char *name;
@@ -41,17 +44,61 @@ static const json_t *order_for(const struct looking *l, const char *source)
 	return NULL;
 }
 
+/* Does the report of a node say that a brick, but `id`, has this file system? */
+static bool node_claims(const json_t *node, const char *uuid, const char *id,
+			char by[static BRICK_OWNER_MAX])
+{
+	const json_t *d;
+	size_t i;
+
+	json_array_foreach (jget(node, "status", "agent", "devices"), i, d) {
+		if (!jstr(d, "brick") || !jstr(d, "uuid") ||
+		    strcasecmp(jstr(d, "uuid"), uuid) != 0 || streq(jstr(d, "brick"), id))
+			continue;
+		snprintf(by, BRICK_OWNER_MAX, "brick %s of node %s", jstr(d, "brick"),
+			 object_name(node));
+		return true;
+	}
+	return false;
+}
+
+/* A disk may have come from another node. What nodes say is read from the API itself: this is before a disk is erased. */
+static int claimed(void *userdata, const char *uuid, const char *id,
+		   char by[static BRICK_OWNER_MAX], struct error *err)
+{
+	struct looking *l = userdata;
+	cleanup_json json_t *nodes = NULL;
+	const json_t *node;
+	size_t i;
+	int rc = kube_list(l->r->kube, &KIND_STORAGENODE, l->agent->ns, NULL, &nodes, NULL, err);
+
+	if (rc < 0)
+		return rc;
+	json_array_foreach (nodes, i, node)
+		if (node_claims(node, uuid, id, by))
+			return 1;
+	return 0;
+}
+
+static bool may_erase(const struct looking *l, const char *device)
+{
+	return device && listed(jget(l->node, "spec", "glusterfs", "wipe"), device);
+}
+
 static void look_at(struct looking *l, struct source *s)
 {
 	struct node_host *h = l->agent->host;
+	struct brick_order any = { .claimed = claimed, .userdata = l };
 
 	if (s->directory)
 		h->ops->probe_directory(h, s->name, &s->facts);
 	else
 		h->ops->probe_device(h, s->name, &s->facts);
-	device_judge(s->name, &s->facts,
-		     listed(jget(l->node, "spec", "glusterfs", "wipe"), s->name), &s->verdict);
+	device_judge(s->name, &s->facts, may_erase(l, s->name), &s->verdict);
 	s->order = order_for(l, s->name);
+	any.id = jstr(s->order, "id");
+	if (!s->directory && streq(s->verdict.state, "Available"))
+		brick_spoken_for(h, &any, s->name, &s->facts, &s->verdict);
 }
 
 /* One device under two names: the name that holds a brick stays, else the first. */
@@ -122,8 +169,54 @@ static void add_sources(struct looking *l, const char *field, struct source *sou
 	}
 }
 
+/*
+ * Bricks that were made on this name, and whose disks left it: each is a file system of its own for ever, so what is
+ * made on the disk that has the name now gets another id.
+ */
+static void set_lost(json_t *device, const json_t *records, const char *name)
+{
+	json_t *lost = json_array();
+	const json_t *r;
+	size_t i;
+
+	json_array_foreach (records, i, r)
+		if (streq(jstr(r, "device"), name) && (jbool(r, "away") || jbool(r, "replaced")))
+			json_array_append(lost, json_object_get(r, "id"));
+	if (json_array_size(lost) > 0)
+		json_object_set(device, "lost", lost);
+	json_decref(lost);
+}
+
+/* A disk that was replaced while it was away, and is here again: it is neither used nor erased. */
+static void add_old_disks(struct looking *l, const json_t *records, json_t *devices)
+{
+	struct node_host *h = l->agent->host;
+	const json_t *r;
+	size_t i;
+
+	json_array_foreach (records, i, r) {
+		char path[DEVICE_PATH_MAX];
+		cleanup_free char *message = NULL;
+		const char *uuid = jstr(r, "uuid");
+
+		if (!jbool(r, "replaced") || !jbool(r, "away") || !uuid ||
+		    h->ops->find_device(h, uuid, path, NULL) < 0)
+			continue;
+		message = xasprintf("%s holds what brick %s of pool %s had when another disk took "
+				    "its place at %s: it is neither used nor erased; take it "
+				    "away, or erase it with `wipefs -a %s` to use it anew",
+				    path, jstr(r, "id"), jstr(r, "pool") ? jstr(r, "pool") : "?",
+				    jstr(r, "device"), path);
+		json_array_append_new(devices,
+				      json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "device", path,
+						"state", "Refused", "reason", "OldDisk", "message",
+						message, "brick", jstr(r, "id"), "uuid", uuid));
+	}
+}
+
 json_t *report_devices(struct looking *l)
 {
+	cleanup_json json_t *records = brick_records(l->agent->host);
 	size_t max = json_array_size(jget(l->node, "spec", "devices")) +
 		     json_array_size(jget(l->node, "spec", "directories"));
 	cleanup_free struct source *sources = xcalloc(max + 1, sizeof(*sources));
@@ -133,21 +226,33 @@ json_t *report_devices(struct looking *l)
 	add_sources(l, "devices", sources, &count);
 	add_sources(l, "directories", sources, &count);
 	refuse_duplicates(sources, count);
-	for (size_t i = 0; i < count; i++)
-		json_array_append_new(devices, source_json(&sources[i]));
+	for (size_t i = 0; i < count; i++) {
+		json_t *d = source_json(&sources[i]);
+
+		set_lost(d, records, sources[i].name);
+		json_array_append_new(devices, d);
+	}
+	add_old_disks(l, records, devices);
 	return devices;
 }
 
 /* ---- bricks -------------------------------------------------------------------------------- */
-static json_t *device_of(json_t *devices, const char *source)
+static json_t *device_of(json_t *devices, const char *source, const char *id)
 {
-	json_t *d;
+	json_t *d, *free_line = NULL;
 	size_t i;
 
-	json_array_foreach (devices, i, d)
-		if (streq(jstr(d, "device"), source) || streq(jstr(d, "directory"), source))
+	json_array_foreach (devices, i, d) {
+		if (!streq(jstr(d, "device"), source) && !streq(jstr(d, "directory"), source))
+			continue;
+		if (streq(jstr(d, "brick"), id))
 			return d;
-	/* a brick on its way out: its device is in the spec no more, but still worth a line */
+		if (!jstr(d, "brick") && !free_line)
+			free_line = d;
+	}
+	if (free_line)
+		return free_line;
+	/* a brick on its way out: its device is in the spec no more, or another brick has it; still worth a line */
 	d = json_object();
 	json_array_append_new(devices, d);
 	return d;
@@ -213,6 +318,24 @@ static bool nobodys(const struct looking *l, const struct brick_order *o)
 	       !brick_known(l->agent->host, o->id, o->pool_uid);
 }
 
+static bool is_settled(const struct looking *l, const char *id)
+{
+	const json_t *since = id ? json_object_get(l->agent->state->missing, id) : NULL;
+
+	return since &&
+	       clock_mono_ms(l->r->clock) - json_integer_value(since) >= MISSING_SETTLED_MS;
+}
+
+static void note_missing(struct looking *l, const char *id, bool missing)
+{
+	json_t *all = l->agent->state->missing;
+
+	if (!missing)
+		json_object_del(all, id);
+	else if (!json_object_get(all, id))
+		json_object_set_new(all, id, json_integer(clock_mono_ms(l->r->clock)));
+}
+
 static struct brick_order order_of(const struct looking *l, const json_t *b)
 {
 	const json_t *known = remembered(l, jstr(b, "id"));
@@ -226,6 +349,10 @@ static struct brick_order order_of(const struct looking *l, const json_t *b)
 		.pool = jstr(b, "pool"),
 		.pool_uid = jstr(b, "poolUid"),
 		.wipe = jbool(b, "wipe"),
+		.erase = may_erase(l, jstr(b, "device")),
+		.settled = is_settled(l, jstr(b, "id")),
+		.claimed = claimed,
+		.userdata = (void *)l,
 		.node_uid = object_uid(l->node),
 		.known_uuid = jstr(known, "uuid"),
 		.known_ready = streq(jstr(known, "state"), "Ready"),
@@ -281,6 +408,7 @@ static bool prepare(struct looking *l, const struct brick_order *o, json_t *devi
 	if (streq(jstr(device, "reason"), "Duplicate"))
 		return false;
 	brick_prepare(l->agent->host, o, &result);
+	note_missing(l, o->id, streq(result.verdict.state, "Missing"));
 	if (streq(result.verdict.state, "Ready") && o->device && !streq(result.device, o->device)) {
 		struct device_facts facts;
 
@@ -289,6 +417,11 @@ static bool prepare(struct looking *l, const struct brick_order *o, json_t *devi
 		set_facts(device, &facts);
 		snprintf(result.verdict.message, sizeof(result.verdict.message),
 			 "its disk is %.200s now", result.device);
+	}
+	if (streq(result.verdict.reason, "Replaced") && !listed(jget(device, "lost"), o->id)) {
+		if (!jget(device, "lost"))
+			json_object_set_new(device, "lost", json_array());
+		json_array_append_new(jget(device, "lost"), json_string(o->id));
 	}
 	set_verdict(device, o, &result.verdict, result.uuid);
 	return streq(result.verdict.state, "Ready");
@@ -377,7 +510,7 @@ json_t *report_bricks(struct looking *l, json_t *devices, bool do_prepare)
 
 		if (o.parent || !brick_order_valid(&o))
 			continue;
-		device = device_of(devices, o.device ? o.device : o.directory);
+		device = device_of(devices, o.device ? o.device : o.directory, o.id);
 		if (!streq(jstr(device, "reason"), "Duplicate")) {
 			if (nobodys(l, &o))
 				leave_alone(&o, device);
@@ -393,9 +526,10 @@ json_t *report_bricks(struct looking *l, json_t *devices, bool do_prepare)
 	return bricks;
 }
 
-void report_usage(struct looking *l, json_t *bricks)
+bool report_usage(struct looking *l, json_t *bricks)
 {
 	struct node_host *h = l->agent->host;
+	bool all = true;
 	json_t *b;
 	size_t i;
 
@@ -403,9 +537,12 @@ void report_usage(struct looking *l, json_t *bricks)
 		struct brick_usage u = { .pending = -1 };
 		const char *pool = jstr(b, "pool");
 
-		if (!jbool(b, "mounted") ||
-		    h->ops->brick_usage(h, pool ? pool : "", jstr(b, "path"), &u, NULL) < 0)
+		if (!jbool(b, "mounted"))
 			continue;
+		if (h->ops->brick_usage(h, pool ? pool : "", jstr(b, "path"), &u, NULL) < 0) {
+			all = false;
+			continue;
+		}
 		json_object_set_new(b, "online", json_boolean(u.pid > 0));
 		json_object_set_new(b, "pid", json_integer(u.pid));
 		json_object_set_new(b, "pending", json_integer(u.pending < 0 ? 0 : u.pending));
@@ -414,6 +551,7 @@ void report_usage(struct looking *l, json_t *bricks)
 				    json_integer((u.used + ROUND - 1) / ROUND * ROUND));
 		json_object_set_new(b, "freeBytes", json_integer(u.free / ROUND * ROUND));
 	}
+	return all;
 }
 
 /* ---- is it news? --------------------------------------------------------------------------- */

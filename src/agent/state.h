@@ -32,6 +32,7 @@ struct agent_state {
 	int64_t numbers_ms; /* when numbers were last written */
 	bool peers_done; /* the trusted pool was seen to be as that plan says */
 	bool left_lead; /* for this maintenance */
+	json_t *missing; /* bricks whose disks are not there: id to since when, monotonic ms */
 	int glusterd_pid; /* the one seen last, and since when */
 	int64_t glusterd_ms;
 	struct repair *repairs;
@@ -89,6 +90,7 @@ struct looking {
 	const json_t *node;
 	const json_t *plan; /* NULL: no valid orders */
 	bool maintenance;
+	bool full; /* all of the node was looked at, not only what can end by itself */
 	bool unready; /* a brick that lies beside another is not there yet */
 	bool away; /* one that is to go is on a disk that was not there */
 	bool unreleased; /* a brick that is to go could not be let go yet */
@@ -100,8 +102,8 @@ int report_ask(struct looking *l);
 json_t *report_devices(struct looking *l);
 /* With prepare, brings the plan's bricks to Ready, and devices (from report_devices) up to date with it. */
 json_t *report_bricks(struct looking *l, json_t *devices, bool prepare);
-/* Brings the numbers of bricks up to date. */
-void report_usage(struct looking *l, json_t *bricks);
+/* Brings the numbers of bricks up to date. False: one that was mounted does not answer, or its disk is gone. */
+bool report_usage(struct looking *l, json_t *bricks);
 /* Is all but the numbers (used, free, pending) the same? */
 bool report_same(const json_t *a, const json_t *b, bool *ret_numbers_differ);
 

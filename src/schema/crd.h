@@ -13,7 +13,7 @@
  * Raise it with every change of what schema_crd makes: an operator replaces a definition that carries
  * a lower number, and leaves one with a higher number alone.
  */
-#define CRD_SCHEMA_VERSION 1
+#define CRD_SCHEMA_VERSION 2
 #define CRD_SCHEMA_LABEL "quartermaster.storage/schema-version"
 
 /* New reference; k must be custom. */

@@ -127,6 +127,7 @@ static const struct field agent_device_fields[] = {
 	F_STRING("wwn", "World wide name of the device."),
 	F_STRING("majorMinor", "Device number, such as 253:16."),
 	F_STRING("brick", "The brick that it holds."),
+	F_STRINGS("lost", "Bricks that were made under this name, and whose disks have left it."),
 	F_END,
 };
 static const struct field agent_device = F_OBJECT("", "What was found of one device or directory.",

@@ -9,6 +9,10 @@
  *   agent-driver get KIND NS NAME           prints it
  *   agent-driver delete KIND NS NAME
  *   agent-driver probe device|directory SOURCE  state, reason and message of a look at it
+ *   agent-driver find UUID                  the device that has this file system
+ *   agent-driver format DEVICE UUID SEEN    formats the device, if it is still what a look at SEEN shows now
+ *   agent-driver mount DEVICE MOUNTPOINT
+ *   agent-driver wipe DEVICE UUID
  */
 #include "api/server.h"
 #include "base/file.h"
@@ -16,6 +20,7 @@
 #include "base/mem.h"
 #include "kube/kube.h"
 #include "systems/glusterfs/device.h"
+#include "systems/glusterfs/mount.h"
 
 #include <stdio.h>
 
@@ -59,6 +64,25 @@ static int probe(bool directory, const char *source)
 	device_judge(source, &facts, false, &v);
 	printf("%s %s %s\n", v.state, v.reason, v.message);
 	return 0;
+}
+
+static int on_device(int argc, char **argv, struct error *err)
+{
+	char device[DEVICE_PATH_MAX];
+	struct device_facts seen;
+	int rc = -1;
+
+	if (streq(argv[1], "find") && (rc = device_find(argv[2], device, err)) == 0) {
+		puts(device);
+	} else if (streq(argv[1], "format") && argc == 5) {
+		device_probe(argv[4], &seen);
+		rc = device_format(argv[2], &seen, argv[3], "test", err);
+	} else if (streq(argv[1], "mount") && argc == 4) {
+		rc = brick_mount(argv[2], argv[3], err);
+	} else if (streq(argv[1], "wipe") && argc == 4) {
+		rc = device_wipe(argv[2], argv[3], err);
+	}
+	return rc < 0 ? fail(err) : 0;
 }
 
 static int print(json_t *object)
@@ -128,5 +152,8 @@ int main(int argc, char **argv)
 		return serve(argv[2], argv[3]);
 	if (argc == 4 && streq(argv[1], "probe"))
 		return probe(streq(argv[2], "directory"), argv[3]);
+	if (argc >= 3 && (streq(argv[1], "find") || streq(argv[1], "format") ||
+			  streq(argv[1], "mount") || streq(argv[1], "wipe")))
+		return on_device(argc, argv, &err);
 	return argc >= 3 && client(argc, argv, &err) == 0 ? 0 : fail(&err);
 }

@@ -114,8 +114,8 @@ static void destroy(struct node_host *h, struct model_device *d, const char *how
 	d->marker = d->trees = NULL;
 }
 
-static int format(struct node_host *h, const char *device, const char *uuid, const char *label,
-		  bool overwrite, struct error *err)
+static int format(struct node_host *h, const char *device, const struct device_facts *seen,
+		  const char *uuid, const char *label, struct error *err)
 {
 	struct model_node *n = of(h)->node;
 	struct model_device *d = model_device_named(n, device);
@@ -128,8 +128,8 @@ static int format(struct node_host *h, const char *device, const char *uuid, con
 		return error_set(err, ENOENT, "%s is not there", device);
 	if (*d->mounted)
 		return error_set(err, EBUSY, "%s is in use", device);
-	if (*d->signature && !overwrite)
-		return error_set(err, EEXIST, "%s has a signature", device);
+	if (!streq(d->signature, seen->signature) || !streq(d->uuid, seen->uuid))
+		return error_set(err, ESTALE, "%s is not as it was seen", device);
 	if (streq(d->signature, "foreign"))
 		sim_fail(sim_of(h), "%s %s held somebody's data and is formatted", n->name, device);
 	destroy(h, d, "formatted");

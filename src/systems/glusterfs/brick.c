@@ -129,8 +129,9 @@ int brick_choose(struct node_host *h, const struct brick_order *o, char uuid[sta
 		if (rc != 0)
 			return rc < 0 ? rc
 				      : error_set(err, EAGAIN,
-						  "The disk of brick %s left its pool and is not "
-						  "there",
+						  "The disk of brick %s left its pool and could not "
+						  "be freed yet: it is not there, or another one "
+						  "took its place",
 						  o->id);
 	}
 	if (o->known_uuid && strlen(o->known_uuid) == UUID_TEXT_MAX - 1)
@@ -190,62 +191,190 @@ static bool check_marker(struct node_host *h, const struct brick_order *o, bool 
 	return true;
 }
 
-/* ---- preparing ----------------------------------------------------------------------------- */
-/* The device that carries our file system; "" when it was never made; false: a verdict was given. */
-static bool locate(struct node_host *h, const struct brick_order *o, bool ready,
-		   struct brick_result *ret)
+/* ---- whose it is --------------------------------------------------------------------------- */
+/* 1: the file system is on record for another brick of this node. What cannot be read may be its record. */
+static int recorded(struct node_host *h, const char *uuid, const char *id,
+		    char by[static BRICK_OWNER_MAX], struct error *err)
 {
-	struct device_facts facts;
-	struct error err = ERROR_INIT;
+	struct strv names cleanup_with(strv_done) = { 0 };
+	int rc = h->ops->record_list(h, RECORD_PREFIX, &names, err);
 
-	h->ops->probe_device(h, o->device, &facts);
-	if (facts.error == 0 && strcasecmp(facts.uuid, ret->uuid) == 0) {
+	for (size_t i = 0; rc >= 0 && i < names.count; i++) {
+		cleanup_json json_t *record = NULL;
+		const char *other;
+
+		rc = h->ops->record_get(h, names.items[i], &record, err);
+		if (rc == -ENOENT)
+			rc = 0;
+		other = jstr(record, "uuid");
+		if (rc < 0 || !other || strcasecmp(other, uuid) != 0 ||
+		    streq(jstr(record, "id"), id))
+			continue;
+		snprintf(by, BRICK_OWNER_MAX, "brick %s of this node",
+			 jstr(record, "id") ? jstr(record, "id") : "?");
+		return 1;
+	}
+	return rc < 0 ? rc : 0;
+}
+
+bool brick_spoken_for(struct node_host *h, const struct brick_order *o, const char *device,
+		      const struct device_facts *f, struct device_verdict *ret)
+{
+	char by[BRICK_OWNER_MAX] = "";
+	struct error err = ERROR_INIT;
+	int rc = f->uuid[0] ? recorded(h, f->uuid, o->id, by, &err) : 0;
+
+	if (rc == 0 && f->uuid[0] && o->claimed)
+		rc = o->claimed(o->userdata, f->uuid, o->id, by, &err);
+	if (rc > 0) {
+		*ret = (struct device_verdict){ .state = "Refused", .reason = "OtherBrick" };
+		snprintf(ret->message, sizeof(ret->message),
+			 "%.150s carries the file system of %s and stays untouched, whatever wipe "
+			 "says: take that brick out of its store first, or erase the device with "
+			 "`wipefs -a`",
+			 device, by);
+	} else if (rc < 0) {
+		*ret = (struct device_verdict){ .state = "Failed", .reason = "OwnerUnknown" };
+		snprintf(ret->message, sizeof(ret->message),
+			 "%.150s carries an XFS file system, and whose it is cannot be asked: %s",
+			 device, error_text(&err, rc));
+	}
+	return rc != 0;
+}
+
+/* ---- preparing ----------------------------------------------------------------------------- */
+/*
+ * Is what has the name of a brick's disk, which is nowhere, another disk? Where both say who they are, that decides:
+ * the same disk without its file system was erased, or is broken, and is not made anew unasked. Where one of them
+ * does not, an empty device is taken for another one: a disk that is merely away has no name at all, and of one that
+ * was erased nothing is left that a brick could be. A device with data on it is not: that somebody once allowed to
+ * erase what had this name says nothing of what has it today.
+ */
+static bool is_another(const json_t *record, const struct device_facts *f)
+{
+	const char *wwn = jstr(record, "wwn");
+
+	return wwn && f->wwn[0] ? !streq(wwn, f->wwn) : !f->signature[0];
+}
+
+/* Another disk has its name and can be used, or is in use already: as the brick that took its place. */
+static bool is_replaced(struct node_host *h, const struct brick_order *o, const json_t *record,
+			const struct device_facts *now, struct device_verdict *there)
+{
+	char by[BRICK_OWNER_MAX];
+
+	device_judge(o->device, now, o->erase, there);
+	if (jbool(record, "replaced") && now->error == 0 && now->uuid[0] &&
+	    recorded(h, now->uuid, o->id, by, NULL) > 0)
+		return true;
+	return (o->settled || jbool(record, "replaced")) && streq(there->state, "Available") &&
+	       is_another(record, now) && !brick_spoken_for(h, o, o->device, now, there);
+}
+
+/* Its disk is nowhere; `now`: what has its name. */
+static void miss(struct node_host *h, const struct brick_order *o, json_t *record,
+		 const struct device_facts *now, struct brick_result *ret)
+{
+	cleanup_free char *at = mountpoint_of(o->path, o->id);
+	struct device_verdict there;
+	const char *wwn = jstr(record, "wwn");
+
+	/* nothing can be done with what is left of its mount, which keeps the disk's name from the next one */
+	h->ops->unmount(h, at, NULL);
+	if (is_replaced(h, o, record, now, &there)) {
+		fail(ret, "Missing", "Replaced",
+		     "The disk of brick %s (file system %s) is not there, and another one is in its "
+		     "place at %s: a new brick is made there",
+		     o->id, ret->uuid, o->device);
+		if (jbool(record, "replaced"))
+			return;
+		json_object_set_new(record, "replaced", json_true());
+		record_put(h, o->id, record, NULL);
+	} else if (now->error == 0 && wwn && streq(wwn, now->wwn)) {
+		fail(ret, "Missing", "Erased",
+		     "%s is the disk of brick %s (%s), but its file system %s is not on it any more: "
+		     "restore it, or remove the device from the spec and add it again",
+		     o->device, o->id, wwn, ret->uuid);
+	} else {
+		fail(ret, "Missing", "NotFound",
+		     "The disk of brick %s (%s, file system %s) is not there: attach it again%s%.150s",
+		     o->id, o->device, ret->uuid,
+		     now->error	       ? ""
+		     : o->settled      ? ", or erase what has its name now: "
+				       : "; what has its name now may be used in its place soon",
+		     now->error == 0 && o->settled ? there.message : "");
+	}
+}
+
+/*
+ * The device that carries our file system; "" when it was never made, and may be made on what was seen; false: a
+ * verdict was given.
+ */
+static bool locate(struct node_host *h, const struct brick_order *o, json_t *record, bool ready,
+		   struct device_facts *seen, struct brick_result *ret)
+{
+	struct error err = ERROR_INIT;
+	int rc;
+
+	h->ops->probe_device(h, o->device, seen);
+	if (seen->error == 0 && !seen->held && strcasecmp(seen->uuid, ret->uuid) == 0) {
 		snprintf(ret->device, sizeof(ret->device), "%s", o->device);
 		return true;
 	}
-	if (h->ops->find_device(h, ret->uuid, ret->device, &err) == 0)
+	rc = h->ops->find_device(h, ret->uuid, ret->device, &err);
+	if (rc == 0) {
+		h->ops->probe_device(h, ret->device, seen);
 		return true;
+	}
 	ret->device[0] = '\0';
-	if (ready) {
-		fail(ret, "Missing", "NotFound",
-		     "The disk of brick %s (%s, file system %s) is not there: attach it again",
-		     o->id, o->device, ret->uuid);
+	if (rc != -ENOENT) {
+		fail(ret, "Failed", "ProbeFailed", "%s", error_text(&err, rc));
 		return false;
 	}
-	device_judge(o->device, &facts, o->wipe, &ret->verdict);
-	return streq(ret->verdict.state, "Available");
+	if (ready) {
+		miss(h, o, record, seen, ret);
+		return false;
+	}
+	device_judge(o->device, seen, o->wipe, &ret->verdict);
+	return streq(ret->verdict.state, "Available") &&
+	       !brick_spoken_for(h, o, o->device, seen, &ret->verdict);
 }
 
+/* On the device that was seen, in place of what was seen on it. */
 static bool format(struct node_host *h, const struct brick_order *o, const char *device,
-		   bool overwrite, struct brick_result *ret)
+		   const struct device_facts *seen, struct brick_result *ret)
 {
 	struct error err = ERROR_INIT;
 	/* an XFS label has 12 bytes: the digits of "b-0123456789ab" */
 	const char *label = strlen(o->id) > 12 ? o->id + strlen(o->id) - 12 : o->id;
-	int rc = h->ops->format(h, device, ret->uuid, label, overwrite, &err);
+	int rc = h->ops->format(h, device, seen, ret->uuid, label, &err);
 
-	if (rc < 0) {
+	if (rc < 0)
 		fail(ret, "Failed",
 		     rc == -EBUSY    ? "InUse"
-		     : rc == -EEXIST ? "Signature"
+		     : rc == -ESTALE ? "Changed"
 				     : "FormatFailed",
 		     "%s", error_text(&err, rc));
-		return false;
-	}
-	snprintf(ret->device, sizeof(ret->device), "%s", device);
-	return true;
+	return rc >= 0;
+}
+
+/* Never used, and ours by its UUID: what a crash during mkfs left is made again. */
+static bool make_again(struct node_host *h, const struct brick_order *o,
+		       const struct device_facts *seen, int rc, struct brick_result *ret)
+{
+	return rc != -EBUSY && rc != -ETIMEDOUT && strcasecmp(seen->uuid, ret->uuid) == 0 &&
+	       !brick_spoken_for(h, o, ret->device, seen, &ret->verdict) &&
+	       format(h, o, ret->device, seen, ret);
 }
 
 static bool mount_device(struct node_host *h, const struct brick_order *o, bool ready,
-			 struct brick_result *ret)
+			 const struct device_facts *seen, struct brick_result *ret)
 {
 	cleanup_free char *at = mountpoint_of(o->path, o->id);
 	struct error err = ERROR_INIT;
 	int rc = h->ops->mount(h, ret->device, ret->uuid, at, &err);
 
-	/* Never used, and ours by its UUID: what a crash during mkfs left is made again. */
-	if (rc < 0 && rc != -EBUSY && rc != -ETIMEDOUT && !ready &&
-	    format(h, o, ret->device, true, ret))
+	if (rc < 0 && !ready && make_again(h, o, seen, rc, ret))
 		rc = h->ops->mount(h, ret->device, ret->uuid, at, &err);
 	if (rc < 0) {
 		fail(ret, "Failed", "MountFailed", "%s", error_text(&err, rc));
@@ -254,14 +383,17 @@ static bool mount_device(struct node_host *h, const struct brick_order *o, bool 
 	return true;
 }
 
-static bool prepare_device(struct node_host *h, const struct brick_order *o, bool ready,
-			   struct brick_result *ret)
+static bool prepare_device(struct node_host *h, const struct brick_order *o, json_t *record,
+			   bool ready, struct device_facts *seen, struct brick_result *ret)
 {
-	if (!locate(h, o, ready, ret))
+	if (!locate(h, o, record, ready, seen, ret))
 		return false;
-	if (!ret->device[0] && !format(h, o, o->device, o->wipe, ret))
-		return false;
-	return mount_device(h, o, ready, ret);
+	if (!ret->device[0]) {
+		if (!format(h, o, o->device, seen, ret))
+			return false;
+		snprintf(ret->device, sizeof(ret->device), "%s", o->device);
+	}
+	return mount_device(h, o, ready, seen, ret);
 }
 
 /* What it lies beside says that this is the right place: an empty mount point does not. */
@@ -304,8 +436,23 @@ static bool prepare_directory(struct node_host *h, const struct brick_order *o, 
 	return streq(ret->verdict.state, "Available");
 }
 
+/* It is in use, on that disk; what is on record already is not written again. */
+static int note_ready(struct node_host *h, const char *id, json_t *record, const char *wwn,
+		      struct error *err)
+{
+	if (jbool(record, "ready") && !jbool(record, "replaced") &&
+	    (!wwn[0] || streq(jstr(record, "wwn"), wwn)))
+		return 0;
+	json_object_set_new(record, "ready", json_true());
+	json_object_del(record, "replaced");
+	if (wwn[0])
+		json_object_set_new(record, "wwn", json_string(wwn));
+	return record_put(h, id, record, err);
+}
+
 void brick_prepare(struct node_host *h, const struct brick_order *o, struct brick_result *ret)
 {
+	struct device_facts seen = { 0 };
 	cleanup_json json_t *record = NULL;
 	struct error err = ERROR_INIT;
 	bool ready;
@@ -326,18 +473,15 @@ void brick_prepare(struct node_host *h, const struct brick_order *o, struct bric
 	/* the record may have been written by one who did not know the pool */
 	ready = jbool(record, "ready") || o->prepared;
 	snprintf(ret->uuid, sizeof(ret->uuid), "%s", jstr(record, "uuid"));
-	if (!(o->device	  ? prepare_device(h, o, ready, ret)
+	if (!(o->device	  ? prepare_device(h, o, record, ready, &seen, ret)
 	      : o->parent ? prepare_beside(h, o, ret)
 			  : prepare_directory(h, o, ready, ret)) ||
 	    !check_marker(h, o, ready, ret))
 		return;
-	if (!jbool(record, "ready")) {
-		json_object_set_new(record, "ready", json_true());
-		rc = record_put(h, o->id, record, &err);
-		if (rc < 0) {
-			fail(ret, "Failed", "RecordFailed", "%s", error_text(&err, rc));
-			return;
-		}
+	rc = note_ready(h, o->id, record, seen.wwn, &err);
+	if (rc < 0) {
+		fail(ret, "Failed", "RecordFailed", "%s", error_text(&err, rc));
+		return;
 	}
 	ret->verdict = (struct device_verdict){ .state = "Ready", .reason = "" };
 }
@@ -358,6 +502,9 @@ static int release_device(struct node_host *h, const char *name, json_t *record,
 		return jbool(record, "ready") && !jbool(record, "freeing") ? 1 : 0;
 	if (rc < 0)
 		return rc;
+	/* given up while it was away, and not by a person: what is on it is destroyed by nobody unasked */
+	if (jbool(record, "replaced"))
+		return 1;
 	json_object_set_new(record, "freeing", json_true());
 	rc = h->ops->record_put(h, name, record, err);
 	return rc < 0 ? rc : h->ops->wipe(h, device, uuid, err);

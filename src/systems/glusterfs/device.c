@@ -97,6 +97,14 @@ void device_judge(const char *source, const struct device_facts *f, bool wipe,
 		judge_device(source, f, wipe, ret);
 }
 
+bool device_unchanged(const struct device_facts *seen, const struct device_facts *now)
+{
+	return !seen->error && !now->error && seen->block && now->block &&
+	       seen->major == now->major && seen->minor == now->minor && seen->size == now->size &&
+	       streq(seen->wwn, now->wwn) && streq(seen->signature, now->signature) &&
+	       strcasecmp(seen->uuid, now->uuid) == 0;
+}
+
 bool device_same(const struct device_facts *a, const struct device_facts *b)
 {
 	if (a->error || b->error || a->directory != b->directory || !a->block || !b->block)

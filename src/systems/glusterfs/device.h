@@ -20,11 +20,18 @@ void device_judge(const char *source, const struct device_facts *facts, bool wip
 
 /* Are these two the same device or directory, whatever their names? */
 bool device_same(const struct device_facts *a, const struct device_facts *b);
+/* Is a device still the one that was seen, with nothing else on it than was seen? */
+bool device_unchanged(const struct device_facts *seen, const struct device_facts *now);
 
 /* The machine's own: what node_host_real uses. */
 void device_probe(const char *device, struct device_facts *ret);
 void directory_probe(const char *directory, struct device_facts *ret);
 int device_find(const char *uuid, char device[static DEVICE_PATH_MAX], struct error *err);
-int device_format(const char *device, const char *uuid, const char *label, bool overwrite,
-		  struct error *err);
+/* The same with another sysfs and another look, for tests. */
+int device_find_in(const char *sysfs, void (*probe)(const char *device, struct device_facts *ret),
+		   const char *uuid, char device[static DEVICE_PATH_MAX], struct error *err);
+/* Whether a device that is named by its number is no more; what was mounted from it may still be there. */
+bool device_gone(unsigned major, unsigned minor);
+int device_format(const char *device, const struct device_facts *seen, const char *uuid,
+		  const char *label, struct error *err);
 int device_wipe(const char *device, const char *uuid, struct error *err);

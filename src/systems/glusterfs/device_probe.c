@@ -19,6 +19,7 @@
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #define PROBE_TIMEOUT_MS 15000
 #define FORMAT_TIMEOUT_MS 120000
@@ -121,6 +122,44 @@ static void read_wwn(struct device_facts *f)
 	}
 }
 
+static bool has_entries(const char *path)
+{
+	DIR *dir = opendir(path);
+	const struct dirent *e;
+	bool found = false;
+
+	while (dir && !found && (e = readdir(dir)))
+		found = e->d_name[0] != '.';
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+/* A map of a whole disk holds the disk, not the partitions that the kernel sees on each path to it. */
+static bool is_held(const char *sysfs, const char *name)
+{
+	cleanup_free char *own = xasprintf("%s/class/block/%s/holders", sysfs, name),
+			  *partition = xasprintf("%s/class/block/%s/partition", sysfs, name),
+			  *disk = xasprintf("%s/class/block/%s/../holders", sysfs, name);
+
+	return has_entries(own) || (access(partition, F_OK) == 0 && has_entries(disk));
+}
+
+bool device_gone(unsigned major, unsigned minor)
+{
+	cleanup_free char *path = xasprintf("/sys/dev/block/%u:%u", major, minor);
+
+	return access("/sys/dev/block", F_OK) == 0 && access(path, F_OK) < 0 && errno == ENOENT;
+}
+
+static void read_held(struct device_facts *f)
+{
+	cleanup_free char *link = xasprintf("/sys/dev/block/%u:%u", f->major, f->minor),
+			  *path = realpath(link, NULL);
+
+	f->held = path && is_held("/sys", strrchr(path, '/') + 1);
+}
+
 static void device_look(const char *device, struct device_facts *f)
 {
 	cleanup_close int fd = -1;
@@ -138,6 +177,7 @@ static void device_look(const char *device, struct device_facts *f)
 	f->major = major(st.st_rdev);
 	f->minor = minor(st.st_rdev);
 	read_wwn(f);
+	read_held(f);
 	fd = open(device, O_RDONLY | O_EXCL | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 && errno == EBUSY) {
 		f->in_use = true;
@@ -159,69 +199,116 @@ void device_probe(const char *device, struct device_facts *ret)
 	look(device, device_look, ret);
 }
 
-/* Partitions and whole devices alike; a name with a slash in /dev has a ! in sysfs. */
-int device_find(const char *uuid, char device[static DEVICE_PATH_MAX], struct error *err)
+/* A name with a slash in /dev has a ! in sysfs. */
+static void path_of(const char *name, char path[static DEVICE_PATH_MAX])
 {
-	DIR *dir = opendir("/sys/class/block");
+	snprintf(path, DEVICE_PATH_MAX, "/dev/%s", name);
+	for (char *p = path; (p = strchr(p, '!'));)
+		*p = '/';
+}
+
+/*
+ * Partitions and whole devices alike. A path of a multipath map, or a member of a mirror, shows the file system too;
+ * it is in use by the map for ever, and what is written to it alone breaks the mirror. A member without its array
+ * is none of ours. One that something else holds comes last, so that whoever tries it says what is wrong.
+ */
+int device_find_in(const char *sysfs, void (*probe)(const char *device, struct device_facts *ret),
+		   const char *uuid, char device[static DEVICE_PATH_MAX], struct error *err)
+{
+	cleanup_free char *list = xasprintf("%s/class/block", sysfs);
+	DIR *dir = opendir(list);
 	const struct dirent *e;
-	int rc = -ENOENT;
+	bool found = false, top = false;
 
 	if (!dir)
-		return error_errno(
-			err, errno,
-			"Cannot list the block devices of this machine in /sys/class/block");
-	while (rc == -ENOENT && (e = readdir(dir))) {
+		return error_errno(err, errno, "Cannot list the block devices of this machine in %s",
+				   list);
+	while (!top && (e = readdir(dir))) {
 		struct device_facts f;
 		char path[DEVICE_PATH_MAX];
+		bool held;
 
 		if (e->d_name[0] == '.' || str_has_prefix(e->d_name, "ram") ||
 		    str_has_prefix(e->d_name, "zram"))
 			continue;
-		snprintf(path, sizeof(path), "/dev/%s", e->d_name);
-		for (char *p = path; (p = strchr(p, '!'));)
-			*p = '/';
-		device_probe(path, &f);
-		if (f.error == 0 && strcasecmp(f.uuid, uuid) == 0) {
-			snprintf(device, DEVICE_PATH_MAX, "%s", path);
-			rc = 0;
-		}
+		held = is_held(sysfs, e->d_name);
+		if (held && found)
+			continue;
+		path_of(e->d_name, path);
+		probe(path, &f);
+		if (f.error || strcasecmp(f.uuid, uuid) != 0 ||
+		    (!held && strstr(f.signature, "_member")))
+			continue;
+		snprintf(device, DEVICE_PATH_MAX, "%s", path);
+		found = true;
+		top = !held;
 	}
 	closedir(dir);
-	if (rc < 0)
+	if (!found)
 		error_set(err, ENOENT,
 			  "No device of this machine carries the brick's file system %s: attach "
 			  "its disk",
 			  uuid);
-	return rc;
+	return found ? 0 : -ENOENT;
 }
 
-int device_format(const char *device, const char *uuid, const char *label, bool overwrite,
-		  struct error *err)
+int device_find(const char *uuid, char device[static DEVICE_PATH_MAX], struct error *err)
 {
-	cleanup_free char *option = xasprintf("uuid=%s", uuid);
-	const char *plain[] = { "mkfs.xfs", "-q", "-K",	 "-i",	 "size=512", "-m",
-				option,	    "-L", label, device, NULL };
-	const char *forced[] = { "mkfs.xfs", "-f",   "-q", "-K",  "-i",	  "size=512",
-				 "-m",	     option, "-L", label, device, NULL };
-	struct device_facts f;
+	return device_find_in("/sys", device_probe, uuid, device, err);
+}
 
-	/* The last look before the only write; mkfs.xfs takes O_EXCL and looks for signatures once more. */
-	device_probe(device, &f);
-	if (f.error)
-		return error_errno(err, f.error, "Cannot format %s", device);
-	if (!f.block)
+/* The last look before the only write: whatever was said of the device since it was decided is believed by nobody. */
+static int look_again(const char *device, const char *path, const struct device_facts *seen,
+		      struct error *err)
+{
+	struct device_facts now;
+
+	device_probe(path, &now);
+	if (now.error)
+		return error_errno(err, now.error, "Cannot format %s", device);
+	if (!now.block)
 		return error_set(err, ENOTBLK, "Cannot format %s: it is not a block device",
 				 device);
-	if (f.in_use)
+	if (now.in_use)
 		return error_set(err, EBUSY, "Cannot format %s: it is in use; free it first",
 				 device);
-	if (f.signature[0] && !overwrite)
-		return error_set(err, EEXIST,
-				 "Cannot format %s: it carries data (%s); erase it first", device,
-				 f.signature);
-	return spawn_check(&(struct spawn){ .argv = overwrite ? forced : plain,
-					    .timeout_ms = FORMAT_TIMEOUT_MS },
-			   NULL, err);
+	if (!device_unchanged(seen, &now))
+		return error_set(err, ESTALE,
+				 "%s is not formatted: it is not as it was when that was decided "
+				 "(then %s %s, now %s %s); it is looked at again",
+				 device, seen->wwn[0] ? seen->wwn : "a device without a name",
+				 seen->signature[0] ? seen->signature : "without data",
+				 now.wwn[0] ? now.wwn : "a device without a name",
+				 now.signature[0] ? now.signature : "without data");
+	return 0;
+}
+
+/*
+ * It is held open, and everything happens through that: whatever its name leads to a moment later, this device it is,
+ * and while it is held its number goes to no other. mkfs.xfs takes O_EXCL, and looks for signatures once more where
+ * none was seen.
+ */
+int device_format(const char *device, const struct device_facts *seen, const char *uuid,
+		  const char *label, struct error *err)
+{
+	cleanup_close int fd = open(device, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	cleanup_free char *option = xasprintf("uuid=%s", uuid),
+			  *path = xasprintf("/proc/%d/fd/%d", (int)getpid(), fd);
+	const char *plain[] = { "mkfs.xfs", "-q", "-K",	 "-i", "size=512", "-m",
+				option,	    "-L", label, path, NULL };
+	const char *forced[] = { "mkfs.xfs", "-f",   "-q", "-K",  "-i", "size=512",
+				 "-m",	     option, "-L", label, path, NULL };
+	int rc;
+
+	if (fd < 0)
+		return error_errno(err, errno, "Cannot format %s", device);
+	rc = look_again(device, path, seen, err);
+	if (rc < 0)
+		return rc;
+	rc = spawn_check(&(struct spawn){ .argv = seen->signature[0] ? forced : plain,
+					  .timeout_ms = FORMAT_TIMEOUT_MS },
+			 NULL, err);
+	return rc < 0 ? error_prefix(err, "Cannot format %s", device) : 0;
 }
 
 struct wipe {

@@ -26,6 +26,7 @@ struct device_facts {
 	bool directory; /* asked for as a directory */
 	bool block; /* is a block device; for a directory: is one, or can be made */
 	bool in_use; /* somebody holds it exclusively (mounted, RAID, LVM, swap…) */
+	bool held; /* another device is made of it: what is on it is to be reached through that one */
 	bool read_only;
 	bool symlink; /* a directory below a symbolic link: not accepted */
 	bool inside_brick; /* a directory that lies inside somebody's brick */
@@ -69,17 +70,22 @@ struct node_host_ops {
 	void (*probe_device)(struct node_host *h, const char *device, struct device_facts *ret);
 	void (*probe_directory)(struct node_host *h, const char *directory,
 				struct device_facts *ret);
-	/* The device that carries an XFS file system of this UUID, under whatever name; -ENOENT: none. */
+	/* The device that carries an XFS file system of this UUID, under whatever name; -ENOENT: none. Where it is seen on
+	 * several, on the paths of a multipath map or the members of an array too: the uppermost. */
 	int (*find_device)(struct node_host *h, const char *uuid,
 			   char device[static DEVICE_PATH_MAX], struct error *err);
 	/*
-	 * Makes an XFS file system of this UUID. Looks again just before: -EBUSY when the device is in
-	 * use, -EEXIST when it carries a signature and overwrite is not set.
+	 * Makes an XFS file system of this UUID on the device that was seen, in place of what was seen on it. Looks
+	 * again just before: -EBUSY when the device is in use, -ESTALE when it is another one, or carries anything
+	 * else, than when that was decided.
 	 */
-	int (*format)(struct node_host *h, const char *device, const char *uuid, const char *label,
-		      bool overwrite, struct error *err);
-	/* Mounts at mountpoint (made as needed); > 0: it was mounted there before. With project quota
-	 * where the kernel has it. Refuses when another file system is mounted there. */
+	int (*format)(struct node_host *h, const char *device, const struct device_facts *seen,
+		      const char *uuid, const char *label, struct error *err);
+	/*
+	 * Mounts at mountpoint (made as needed); > 0: it was mounted there before. With project quota where the kernel
+	 * has it. Refuses when another file system is mounted there, unless that one's device is gone: what is left of
+	 * it is detached.
+	 */
 	int (*mount)(struct node_host *h, const char *device, const char *uuid,
 		     const char *mountpoint, struct error *err);
 	/* 0 also when nothing was mounted. */
@@ -112,6 +118,7 @@ struct node_host_ops {
 	 * `changed` is called when it or a brick process of this node ends. */
 	int (*glusterd_ensure)(struct node_host *h, bool start, struct glusterd_state *ret,
 			       struct error *err);
+	/* -ENODEV: the device of its file system is gone. */
 	int (*brick_usage)(struct node_host *h, const char *volume, const char *path,
 			   struct brick_usage *ret, struct error *err);
 

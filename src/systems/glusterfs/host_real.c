@@ -13,7 +13,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 
 struct real {
 	struct node_host host;
@@ -83,10 +85,10 @@ static int real_find_device(struct node_host *h, const char *uuid,
 	return device_find(uuid, device, err);
 }
 
-static int real_format(struct node_host *h, const char *device, const char *uuid, const char *label,
-		       bool overwrite, struct error *err)
+static int real_format(struct node_host *h, const char *device, const struct device_facts *seen,
+		       const char *uuid, const char *label, struct error *err)
 {
-	return device_format(device, uuid, label, overwrite, err);
+	return device_format(device, seen, uuid, label, err);
 }
 
 static int real_mount(struct node_host *h, const char *device, const char *uuid,
@@ -201,7 +203,12 @@ static int real_brick_usage(struct node_host *h, const char *volume, const char 
 {
 	struct brick_usage usage = { 0 };
 	struct statvfs vfs;
+	struct stat st;
 
+	/* what is in memory of a file system whose disk is gone may still answer */
+	if (stat(path, &st) == 0 && major(st.st_dev) != 0 &&
+	    device_gone(major(st.st_dev), minor(st.st_dev)))
+		return error_set(err, ENODEV, "The disk of the brick %s is gone", path);
 	if (statvfs(path, &vfs) < 0)
 		return error_errno(err, errno, "Cannot look at the brick %s", path);
 	usage.size = (int64_t)vfs.f_blocks * (int64_t)vfs.f_frsize;

@@ -2,9 +2,11 @@
 #include "systems/glusterfs/mount.h"
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/spawn.h"
 #include "base/str.h"
+#include "systems/glusterfs/device.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,6 +14,7 @@
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #define MOUNT_TIMEOUT_MS 120000 /* a log to replay takes its time */
 #define MARKER ".quartermaster.json"
@@ -32,40 +35,96 @@ static int unmount_child(void *arg)
 	return umount2(arg, UMOUNT_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-static bool is_mountpoint(const char *path, const struct stat *st)
+static int detach_child(void *arg)
 {
-	cleanup_free char *up = xasprintf("%s/..", path);
-	struct stat parent;
-
-	return stat(up, &parent) == 0 && parent.st_dev != st->st_dev;
+	return umount2(arg, UMOUNT_NOFOLLOW | MNT_DETACH) < 0 ? -errno : 0;
 }
 
-int brick_mount(const char *device, const char *mountpoint, struct error *err)
+bool mountinfo_device(const char *text, const char *mountpoint, dev_t *ret)
 {
-	struct mount_call m = { .device = device,
-				.mountpoint = mountpoint,
-				.options = "inode64,prjquota" };
-	struct stat dev, there;
+	cleanup_free char *want = xasprintf(" %s ", mountpoint);
+	bool found = false;
+
+	for (const char *line = text; line && *line; line = strchr(line, '\n'), line += !!line) {
+		unsigned maj, min;
+		int at = 0;
+
+		/* ID PARENT MAJOR:MINOR ROOT MOUNTPOINT …; the last one is the uppermost */
+		if (sscanf(line, "%*d %*d %u:%u %*s%n", &maj, &min, &at) == 2 && at > 0 &&
+		    str_has_prefix(line + at, want)) {
+			*ret = makedev(maj, min);
+			found = true;
+		}
+	}
+	return found;
+}
+
+/* The kernel's table is asked, not the file system: one whose disk is gone answers with errors. */
+static int mounted_at(const char *mountpoint, dev_t *ret, struct error *err)
+{
+	cleanup_free char *text = NULL;
+	int rc = file_read("/proc/self/mountinfo", 0, &text, NULL, err);
+
+	return rc < 0 ? rc : mountinfo_device(text, mountpoint, ret);
+}
+
+/*
+ * What is mounted there and is not to be: only when its device is no more does it go. It is ours by the place, and
+ * nothing can be read from or written to it. Whoever still has files of it open keeps them; a brick's process ends
+ * by itself as soon as its health check fails.
+ */
+static int detach_dead(const char *device, const char *mountpoint, dev_t dead, struct error *err)
+{
 	int rc;
 
-	rc = mkdir_parents(mountpoint, 0700, err);
-	if (rc < 0)
-		return rc;
-	if (stat(device, &dev) < 0 || stat(mountpoint, &there) < 0)
-		return error_errno(err, errno, "Cannot mount %s on %s", device, mountpoint);
-	if (there.st_dev == dev.st_rdev)
-		return 1;
-	if (is_mountpoint(mountpoint, &there))
+	if (!device_gone(major(dead), minor(dead)))
 		return error_set(
 			err, EBUSY,
 			"Cannot mount %s on %s: another file system is mounted there; unmount it",
 			device, mountpoint);
-	rc = spawn_call(mount_child, &m, MOUNT_TIMEOUT_MS, NULL);
-	if (rc == -EINVAL) {
-		/* a kernel without project quota refuses the option; what that means is reported with the quota */
-		m.options = "inode64";
-		rc = spawn_call(mount_child, &m, MOUNT_TIMEOUT_MS, NULL);
-	}
+	rc = spawn_call(detach_child, (void *)mountpoint, MOUNT_TIMEOUT_MS, NULL);
+	if (rc < 0)
+		return error_errno(err, -rc, "Cannot detach %s, whose disk %u:%u is gone",
+				   mountpoint, major(dead), minor(dead));
+	log_info("detached %s: its disk %u:%u is gone, and has come back as %s", mountpoint,
+		 major(dead), minor(dead), device);
+	return 0;
+}
+
+/* A kernel without project quota refuses the option; what that means is reported with the quota. */
+static int mount_with(struct mount_call *m, const char *quota, const char *plain)
+{
+	int rc;
+
+	m->options = quota;
+	rc = spawn_call(mount_child, m, MOUNT_TIMEOUT_MS, NULL);
+	if (rc != -EINVAL)
+		return rc;
+	m->options = plain;
+	return spawn_call(mount_child, m, MOUNT_TIMEOUT_MS, NULL);
+}
+
+int brick_mount(const char *device, const char *mountpoint, struct error *err)
+{
+	struct mount_call m = { .device = device, .mountpoint = mountpoint };
+	dev_t there = 0;
+	struct stat dev;
+	int rc, old = mounted_at(mountpoint, &there, err);
+
+	if (old < 0)
+		return old;
+	if (stat(device, &dev) < 0)
+		return error_errno(err, errno, "Cannot mount %s on %s", device, mountpoint);
+	if (old && there == dev.st_rdev)
+		return 1;
+	rc = old ? detach_dead(device, mountpoint, there, err) :
+		   mkdir_parents(mountpoint, 0700, err);
+	if (rc < 0)
+		return rc;
+	rc = mount_with(&m, "inode64,prjquota", "inode64");
+	/* the kernel takes it for a second one of that UUID while somebody has files of the dead one open */
+	if (rc == -EINVAL && old)
+		rc = mount_with(&m, "inode64,nouuid,prjquota", "inode64,nouuid");
 	return rc < 0 ? error_errno(err, -rc, "Cannot mount %s on %s", device, mountpoint) : 0;
 }
 

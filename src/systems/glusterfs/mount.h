@@ -4,10 +4,15 @@
 #include "base/error.h"
 #include "base/json.h"
 
+#include <stdbool.h>
+#include <sys/types.h>
+
 /*
  * A brick's file system and the small tree in it: ROOT/.quartermaster.json says whose it is,
  * ROOT/brick is what Gluster gets. See host.h for the meaning of each operation.
  */
+/* The device of the uppermost mount at mountpoint, by the text of a mountinfo file; false: there is none. */
+bool mountinfo_device(const char *text, const char *mountpoint, dev_t *ret);
 int brick_mount(const char *device, const char *mountpoint, struct error *err);
 int brick_unmount(const char *mountpoint, struct error *err);
 int marker_read(const char *root, json_t **ret, struct error *err);

@@ -99,6 +99,26 @@ static const json_t *source_report(const struct plan_node *n, const char *name)
 	return NULL;
 }
 
+static bool is_lost(const struct source *s)
+{
+	size_t i;
+	json_t *v;
+	json_array_foreach (jget(source_report(s->node, s->name), "lost"), i, v)
+		if (streq(json_string_value(v), s->id))
+			return true;
+	return false;
+}
+
+/* An id is a file system once and for all: what is made on a disk that took another's name gets the next one. */
+void source_next_id(struct source *s)
+{
+	const struct plan_node *n = s->node;
+	do {
+		cleanup_free char *after = xasprintf("%s\n%s", s->name, s->id);
+		brick_id(n->uid ? n->uid : n->name, after, s->id);
+	} while (is_lost(s));
+}
+
 static struct source *node_add_source(struct plan_node *n, const char *name, bool directory,
 				      bool listed)
 {
@@ -113,6 +133,10 @@ static struct source *node_add_source(struct plan_node *n, const char *name, boo
 	const char *state = jstr(report, "state");
 	s->size = jint(report, "sizeBytes");
 	s->fit = streq(state, "Available") || streq(state, "Ready");
+	if (streq(state, "Missing") && streq(jstr(report, "reason"), "Replaced"))
+		s->replaced = jstr(report, "brick");
+	if (is_lost(s))
+		source_next_id(s);
 	return s;
 }
 

@@ -21,6 +21,7 @@ struct source {
 	int64_t size;
 	bool listed; /* in the node's spec, as opposed to known from a pool only */
 	bool fit; /* the agent says that it can be used */
+	const char *replaced; /* the brick whose disk is gone, and has this one in its place; NULL: none */
 	struct plan_pool *pool; /* the pool whose spec names it, NULL: none */
 	bool taken; /* by a pool, or still held by one that it is leaving */
 	const struct source
@@ -73,6 +74,8 @@ void model_done(struct plan_model *m);
 struct plan_node *model_node(struct plan_model *m, const char *name);
 struct source *model_source(struct plan_model *m, const char *brick_id);
 struct plan_pool *model_add_pool(struct plan_model *m, const char *cluster);
+/* The id for another brick on the same source: one that none of the bricks lost there had. */
+void source_next_id(struct source *s);
 const json_t *pool_brick(const json_t *bricks, const char *id);
 /* plan_node.c: whether a plan or a report means this very pool, as far as it says that. */
 bool plan_is_of_pool(const json_t *brick, const struct plan_pool *p);

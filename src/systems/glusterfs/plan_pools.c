@@ -46,6 +46,37 @@ void plan_note_prepared(struct plan_model *m, struct plan_pool *p)
 	}
 }
 
+static bool is_empty(const struct plan_model *m, const struct plan_pool *p)
+{
+	return m->in->volumes && jint(m->in->volumes, p->name) == 0 && !plan_has_children(m, p);
+}
+
+/*
+ * Another disk has the place of the brick's own, which is gone. Of a pool with one copy that was the data: it is
+ * waited for while anything is in the pool. Nor is anything placed on a node in maintenance, or moved away.
+ */
+static bool was_replaced(const struct plan_model *m, const struct plan_pool *p,
+			 const struct source *s, const char *id)
+{
+	return s->replaced && streq(s->replaced, id) && !s->node->maintenance &&
+	       !s->node->offline && (p->type.layout != LAYOUT_NONE || is_empty(m, p));
+}
+
+/* The disk in its place, where that will do for the pool. */
+static struct source *choose_same_place(struct plan_model *m, const struct plan_pool *p,
+					const json_t *b, int64_t need)
+{
+	struct source *s = model_source(m, jstr(b, "id"));
+
+	if (!s || !s->listed || s->node->deleting || s->pool != p || s->same ||
+	    p->type.layout == LAYOUT_NONE || !was_replaced(m, p, s, jstr(b, "id")) ||
+	    !streq(s->node->wanted, p->cluster) || (!jbool(b, "arbiter") && s->size < need))
+		return NULL;
+	source_next_id(s);
+	s->replaced = NULL;
+	return s;
+}
+
 /* Why a brick should leave its pool; NULL: it should stay. */
 static char *leaving_reason(struct plan_model *m, const struct plan_pool *p, const json_t *brick)
 {
@@ -64,6 +95,8 @@ static char *leaving_reason(struct plan_model *m, const struct plan_pool *p, con
 				 s->pool->name);
 	if (!streq(n->wanted, p->cluster))
 		return xasprintf("node %s moves to cluster %s", node, n->wanted);
+	if (was_replaced(m, p, s, jstr(brick, "id")))
+		return xasprintf("another disk is in the place of %s of node %s", s->name, node);
 	return NULL;
 }
 
@@ -87,18 +120,13 @@ static int64_t size_needed(struct plan_model *m, const struct plan_pool *p, cons
 	json_array_foreach (jget(p->spec, "bricks"), i, b) {
 		const struct source *s = model_source(m, jstr(b, "id"));
 		if (b == leaving)
-			own = s ? s->size : 0;
+			own = s && !s->replaced ? s->size : 0;
 		else if (s && s->size > 0 && !jbool(b, "arbiter") && s->size < min)
 			min = s->size;
 	}
 	if (own > 0 && own < min)
 		min = own;
 	return min == INT64_MAX ? own : min;
-}
-
-static bool is_empty(const struct plan_model *m, const struct plan_pool *p)
-{
-	return m->in->volumes && jint(m->in->volumes, p->name) == 0 && !plan_has_children(m, p);
 }
 
 static void replace_brick(struct plan_model *m, struct plan_pool *p, size_t index, struct source *s,
@@ -160,7 +188,9 @@ static void edit_pool(struct plan_model *m, struct plan_pool *p)
 			continue;
 		}
 		int64_t need = size_needed(m, p, b);
-		struct source *s = choose_replacement(m, p, jstr(b, "id"), need);
+		struct source *s = choose_same_place(m, p, b, need);
+		if (!s)
+			s = choose_replacement(m, p, jstr(b, "id"), need);
 		if (s) {
 			replace_brick(m, p, i, s, why);
 			return;

@@ -31,11 +31,14 @@ struct world {
 	json_t *stale; /* the node in the cache; NULL: as in the API */
 	json_t *other; /* StorageNode n2 in the API */
 	int api_error; /* what reading a pool from the API comes to */
+	int list_error; /* and the nodes */
 	json_t *record, *marker;
 	char uuid[UUID_TEXT_MAX]; /* of the XFS on the device, "" for none */
+	bool away; /* the disk: nothing has its name */
+	const char *wwn;
 	bool broken, mounted, leads, glusterd, in_volume;
 	bool mounted_when_started; /* what the API said of the brick when glusterd was started */
-	int formats, wipes, records, creates;
+	int formats, wipes, records, creates, lists;
 };
 #define OF(p, member) ((struct world *)((char *)(p) - offsetof(struct world, member)))
 
@@ -50,6 +53,11 @@ static void probe(struct node_host *h, const char *device, struct device_facts *
 	struct world *w = OF(h, host);
 
 	*f = (struct device_facts){ .block = true, .size = 2LL << 30, .in_use = w->mounted };
+	if (w->away) {
+		*f = (struct device_facts){ .error = ENOENT };
+		return;
+	}
+	snprintf(f->wwn, sizeof(f->wwn), "%s", w->wwn ? w->wwn : "");
 	snprintf(f->uuid, sizeof(f->uuid), "%s", w->uuid);
 	snprintf(f->signature, sizeof(f->signature), "%s", w->uuid[0] ? "xfs" : "");
 }
@@ -57,19 +65,19 @@ static void probe(struct node_host *h, const char *device, struct device_facts *
 static int find_device(struct node_host *h, const char *uuid, char device[static DEVICE_PATH_MAX],
 		       struct error *err)
 {
-	if (!streq(OF(h, host)->uuid, uuid))
+	if (OF(h, host)->away || !streq(OF(h, host)->uuid, uuid))
 		return -ENOENT;
 	snprintf(device, DEVICE_PATH_MAX, "/dev/vdb");
 	return 0;
 }
 
-static int format(struct node_host *h, const char *device, const char *uuid, const char *label,
-		  bool overwrite, struct error *err)
+static int format(struct node_host *h, const char *device, const struct device_facts *seen,
+		  const char *uuid, const char *label, struct error *err)
 {
 	struct world *w = OF(h, host);
 
-	if (w->uuid[0] && !overwrite)
-		return -EEXIST;
+	if (!streq(w->uuid, seen->uuid))
+		return -ESTALE;
 	w->formats++;
 	w->broken = false;
 	snprintf(w->uuid, sizeof(w->uuid), "%s", uuid);
@@ -168,6 +176,8 @@ static int glusterd_ensure(struct node_host *h, bool start, struct glusterd_stat
 static int brick_usage(struct node_host *h, const char *volume, const char *path,
 		       struct brick_usage *ret, struct error *err)
 {
+	if (OF(h, host)->away)
+		return error_set(err, ENODEV, "its disk is gone");
 	*ret = (struct brick_usage){ .pid = 2 };
 	return 0;
 }
@@ -250,7 +260,21 @@ static int api_patch(struct kube *k, const struct kind *kind, const char *ns, co
 	return 0;
 }
 
-static const struct kube_ops kube_ops = { .get = api_get, .patch = api_patch };
+static int api_list(struct kube *k, const struct kind *kind, const char *ns,
+		    const struct kube_selector *sel, json_t **ret, char **ret_version,
+		    struct error *err)
+{
+	struct world *w = OF(k, kube);
+
+	assert_ptr_equal(kind, &KIND_STORAGENODE);
+	w->lists++;
+	if (w->list_error)
+		return error_set(err, w->list_error, "the API does not answer");
+	*ret = json_pack("[O, O]", w->node, w->other);
+	return 0;
+}
+
+static const struct kube_ops kube_ops = { .get = api_get, .patch = api_patch, .list = api_list };
 
 static json_t *cached(struct reader *r, const struct kind *kind, const char *ns, const char *name)
 {
@@ -476,6 +500,105 @@ static void new_brick_is_formatted_once(void **state)
 	}
 }
 
+/* A new brick, on a device that is listed in wipe. */
+static void world_init_wiped(struct world *w)
+{
+	world_init(w, NEW_PATH);
+	set_prepared(w, false);
+	jset(w->node, json_object(), "status", "agent");
+	jset(w->node, json_pack("[s]", "/dev/vdb"), "spec", "glusterfs", "wipe");
+	json_object_set_new(json_array_get(jget(w->node, "status", "plan", "bricks"), 0), "wipe",
+			    json_true());
+	json_decref(w->marker);
+	w->marker = NULL;
+}
+
+/* The disk comes from another node, which reports it as its own; that is asked of the API before it is erased. */
+static void wipe_asks_the_nodes(void **state)
+{
+	struct world w;
+
+	world_init_wiped(&w);
+	jset(w.other, json_pack("[{s:s, s:s, s:s}]", "device", "/dev/vdc", "brick", "b-2", "uuid",
+				UUID),
+	     "status", "agent", "devices");
+	assert_int_equal(look(&w), 0);
+	assert_int_equal(w.formats, 0);
+	assert_string_equal(device_state(&w), "Refused");
+	assert_true(w.lists > 0);
+	/* who cannot be asked has not agreed */
+	w.list_error = ETIMEDOUT;
+	w.agent.state->next_full_ms = 0;
+	assert_int_equal(look(&w), 0);
+	assert_int_equal(w.formats, 0);
+	assert_string_equal(device_state(&w), "Failed");
+	/* it has been let go there */
+	w.list_error = 0;
+	jset(w.other, json_array(), "status", "agent", "devices");
+	w.agent.state->next_full_ms = 0;
+	assert_int_equal(look(&w), 0);
+	assert_int_equal(w.formats, 1);
+	assert_string_equal(device_state(&w), "Ready");
+	world_done(&w);
+}
+
+/* ---- disks that go, and come ------------------------------------------------------------------ */
+static const json_t *device_line(struct world *w)
+{
+	return json_array_get(jget(w->node, "status", "agent", "devices"), 0);
+}
+
+/* That a brick's disk is gone is seen at the next look at its numbers, not in five minutes. */
+static void a_disk_that_goes_is_seen_at_once(void **state)
+{
+	struct world w;
+
+	world_init(&w, NEW_PATH);
+	assert_int_equal(look(&w), 0);
+	assert_string_equal(device_state(&w), "Ready");
+	w.away = true;
+	assert_int_equal(look(&w), 0);
+	assert_string_equal(device_state(&w), "Missing");
+	assert_string_equal(jstr(device_line(&w), "reason"), "NotFound");
+	assert_false(reported_mounted(&w));
+	w.away = false;
+	w.agent.state->next_full_ms = 0;
+	assert_int_equal(look(&w), 0);
+	assert_string_equal(device_state(&w), "Ready");
+	assert_int_equal(w.formats, 0);
+	world_done(&w);
+}
+
+/* The planner is told that another disk has the name, and by which brick it must not go. */
+static void a_disk_in_its_place_is_reported(void **state)
+{
+	struct world w;
+
+	world_init(&w, NEW_PATH);
+	w.wwn = "naa.1";
+	assert_int_equal(look(&w), 0);
+	assert_string_equal(jstr(w.record, "wwn"), "naa.1");
+	w.mounted = false;
+	w.uuid[0] = '\0';
+	w.wwn = "naa.2";
+	w.agent.state->next_full_ms = 0;
+	assert_int_equal(look(&w), 0);
+	assert_string_equal(jstr(device_line(&w), "reason"), "NotFound");
+	/* half a minute later */
+	json_object_set_new(w.agent.state->missing, ID,
+			    json_integer(jint(w.agent.state->missing, ID) - 31000));
+	w.agent.state->next_full_ms = 0;
+	assert_int_equal(look(&w), 0);
+	assert_string_equal(device_state(&w), "Missing");
+	assert_string_equal(jstr(device_line(&w), "reason"), "Replaced");
+	assert_string_equal(jstr(device_line(&w), "wwn"), "naa.2");
+	assert_string_equal(jstr(device_line(&w), "brick"), ID);
+	assert_string_equal(json_string_value(json_array_get(jget(device_line(&w), "lost"), 0)),
+			    ID);
+	assert_int_equal(w.formats, 0);
+	world_done(&w);
+}
+
 /* ---- releasing ------------------------------------------------------------------------------- */
 static void order_release(json_t *node)
 {
@@ -647,6 +770,9 @@ int main(void)
 		cmocka_unit_test(record_that_knows_less_than_the_pool),
 		cmocka_unit_test(prepared_brick_is_not_wiped),
 		cmocka_unit_test(new_brick_is_formatted_once),
+		cmocka_unit_test(wipe_asks_the_nodes),
+		cmocka_unit_test(a_disk_that_goes_is_seen_at_once),
+		cmocka_unit_test(a_disk_in_its_place_is_reported),
 		cmocka_unit_test(release_is_asked_of_the_api),
 		cmocka_unit_test(release_names_the_pool),
 		cmocka_unit_test(order_for_a_former_pool),

@@ -62,15 +62,15 @@ static int m_find(struct node_host *h, const char *uuid, char device[static DEVI
 	return 0;
 }
 
-static int m_format(struct node_host *h, const char *device, const char *uuid, const char *label,
-		    bool overwrite, struct error *err)
+static int m_format(struct node_host *h, const char *device, const struct device_facts *seen,
+		    const char *uuid, const char *label, struct error *err)
 {
 	struct model *m = model(h);
 
 	if (m->in_use || m->mounted)
 		return -EBUSY;
-	if (m->signature[0] && !overwrite)
-		return -EEXIST;
+	if (!streq(m->signature, seen->signature) || !streq(m->uuid, seen->uuid))
+		return -ESTALE;
 	assert_true(strlen(label) <= 12);
 	if (crashed(m)) {
 		/* half a file system: the signature is there, mounting fails */
@@ -171,6 +171,14 @@ static int m_record_remove(struct node_host *h, const char *name, struct error *
 	return 0;
 }
 
+static int m_record_list(struct node_host *h, const char *prefix, struct strv *ret,
+			 struct error *err)
+{
+	if (model(h)->record)
+		strv_add(ret, "brick.b-0123456789ab");
+	return 0;
+}
+
 static int m_glusterd(struct node_host *h, bool start, struct glusterd_state *ret,
 		      struct error *err)
 {
@@ -204,6 +212,7 @@ static const struct node_host_ops ops = {
 	.record_get = m_record_get,
 	.record_put = m_record_put,
 	.record_remove = m_record_remove,
+	.record_list = m_record_list,
 };
 
 #define OLD_PATH "/bricks/b-0123456789ab/brick" /* of stores made before */

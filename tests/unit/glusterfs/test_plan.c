@@ -402,6 +402,133 @@ static void removed_device_is_replaced(void **state)
 	plan_output_done(&out);
 }
 
+/* The disk of n1's brick is gone, and another one has its name: what its agent reports then. */
+static void report_replaced(json_t *node, const char *brick, int64_t size)
+{
+	json_t *d = json_array_get(jget(node, "status", "agent", "devices"), 0);
+
+	json_object_set_new(d, "state", json_string("Missing"));
+	json_object_set_new(d, "reason", json_string("Replaced"));
+	json_object_set_new(d, "brick", json_string(brick));
+	json_object_set_new(d, "sizeBytes", json_integer(size));
+	json_object_set_new(d, "lost", json_pack("[s]", brick));
+}
+
+static const json_t *brick_on(const json_t *pool, const char *node)
+{
+	size_t i;
+	json_t *b;
+	json_array_foreach (jget(pool, "spec", "bricks"), i, b)
+		if (streq(jstr(b, "node"), node))
+			return b;
+	return NULL;
+}
+
+/* The disk in its place becomes a brick of its own; the old one is held until its volume has let go of it. */
+static void replaced_disk_is_used(void **state)
+{
+	cleanup_json json_t *nodes = cluster(3, 1), *volumes = json_pack("{s:i}", "gold-1", 2);
+	struct plan_output out = plan("replicate:3", nodes, NULL, NULL);
+	cleanup_json json_t *pools = carried_out(&out);
+	cleanup_free char *old = xstrdup(jstr(brick_on(pool_at(&out, 0), "n1"), "id"));
+	json_t *n1 = json_array_get(nodes, 0);
+	take_plans(nodes, &out);
+	plan_output_done(&out);
+
+	report_replaced(n1, old, 12 * GIB);
+	out = plan("replicate:3", nodes, pools, volumes);
+	const json_t *b = brick_on(pool_at(&out, 0), "n1");
+	assert_string_equal(jstr(pool_at(&out, 0), "action"), "change");
+	assert_string_equal(jstr(b, "device"), "/dev/vdb");
+	assert_string_not_equal(jstr(b, "id"), old);
+	assert_non_null(strstr(jstr(b, "path"), jstr(b, "id")));
+	assert_false(jbool(b, "prepared"));
+	const json_t *orders = jget(out.node_plans, "n1", "bricks");
+	assert_int_equal(json_array_size(orders), 2);
+	assert_string_equal(jstr(json_array_get(orders, 0), "id"), jstr(b, "id"));
+	assert_string_equal(jstr(json_array_get(orders, 1), "id"), old);
+	assert_int_equal(json_array_size(jget(out.node_plans, "n1", "release")), 0);
+
+	/* the same again, now that the spec says so; and no third one while the volume follows */
+	cleanup_free char *id = xstrdup(jstr(b, "id"));
+	cleanup_json json_t *changed = json_deep_copy(pools);
+	jset(json_array_get(changed, 0), json_deep_copy(jget(pool_at(&out, 0), "spec")), "spec");
+	take_plans(nodes, &out);
+	plan_output_done(&out);
+	out = plan("replicate:3", nodes, changed, volumes);
+	assert_string_equal(jstr(brick_on(pool_at(&out, 0), "n1"), "id"), id);
+	assert_int_equal(json_array_size(jget(out.node_plans, "n1", "bricks")), 2);
+
+	/* the volume has followed: the old one is to go */
+	cleanup_json json_t *done = carried_out(&out);
+	take_plans(nodes, &out);
+	plan_output_done(&out);
+	json_t *d = json_array_get(jget(n1, "status", "agent", "devices"), 0);
+	json_object_set_new(d, "state", json_string("Ready"));
+	json_object_set_new(d, "reason", json_string(""));
+	json_object_set_new(d, "brick", json_string(id));
+	out = plan("replicate:3", nodes, done, volumes);
+	assert_string_equal(jstr(pool_at(&out, 0), "action"), "keep");
+	assert_int_equal(json_array_size(jget(out.node_plans, "n1", "bricks")), 1);
+	assert_string_equal(json_string_value(json_array_get(
+				    jget(out.node_plans, "n1", "release"), 0)),
+			    old);
+	plan_output_done(&out);
+}
+
+static void replaced_disk_is_not_used(void **state)
+{
+	static const struct {
+		const char *type;
+		int64_t size;
+		bool maintenance, other;
+	} cases[] = {
+		{ "replicate:3", 5 * GIB, false, false }, /* too small */
+		{ "replicate:3", 10 * GIB, true, false }, /* somebody works on it */
+		{ "replicate:3", 10 * GIB, false, true }, /* said of another brick */
+		{ "none", 10 * GIB, false, false }, /* the data was there, and nowhere else */
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		cleanup_json json_t *nodes = cluster(3, 1);
+		cleanup_json json_t *volumes =
+			json_pack("{s:i, s:i, s:i}", "gold-1", 2, "gold-2", 2, "gold-3", 2);
+		struct plan_output out = plan(cases[i].type, nodes, NULL, NULL);
+		cleanup_json json_t *pools = carried_out(&out);
+		cleanup_free char *old = xstrdup(jstr(brick_on(pool_at(&out, 0), "n1"), "id"));
+		json_t *n1 = json_array_get(nodes, 0);
+
+		plan_output_done(&out);
+		report_replaced(n1, cases[i].other ? "b-000000000000" : old, cases[i].size);
+		if (cases[i].maintenance)
+			jset(n1, json_true(), "spec", "maintenance");
+		out = plan(cases[i].type, nodes, pools, volumes);
+		assert_string_equal(jstr(pool_at(&out, 0), "action"), "keep");
+		assert_string_equal(jstr(brick_on(pool_at(&out, 0), "n1"), "id"), old);
+		plan_output_done(&out);
+	}
+}
+
+/* The name of a disk that was lost and given up: what is made on the next one has another id, again and again. */
+static void ids_of_lost_bricks_are_not_used_again(void **state)
+{
+	cleanup_json json_t *nodes = cluster(3, 1), *lost = json_array();
+	json_t *d = json_array_get(jget(json_array_get(nodes, 0), "status", "agent", "devices"), 0);
+
+	json_object_set(d, "lost", lost);
+	for (int i = 0; i < 4; i++) {
+		struct plan_output out = plan("replicate:3", nodes, NULL, NULL);
+		const char *id = jstr(brick_on(pool_at(&out, 0), "n1"), "id");
+		size_t k;
+		json_t *v;
+
+		json_array_foreach (lost, k, v)
+			assert_string_not_equal(json_string_value(v), id);
+		json_array_append_new(lost, json_string(id));
+		plan_output_done(&out);
+	}
+}
+
 /* A pool that lost its label is no longer this deployment's; its bricks are data all the same. */
 static void bricks_of_a_foreign_pool_stay(void **state)
 {
@@ -691,6 +818,9 @@ int main(void)
 		cmocka_unit_test(unfit_is_explained),
 		cmocka_unit_test(device_of_two_nodes),
 		cmocka_unit_test(removed_device_is_replaced),
+		cmocka_unit_test(replaced_disk_is_used),
+		cmocka_unit_test(replaced_disk_is_not_used),
+		cmocka_unit_test(ids_of_lost_bricks_are_not_used_again),
 		cmocka_unit_test(bricks_of_a_foreign_pool_stay),
 		cmocka_unit_test(held_where_nothing_can_take_its_place),
 		cmocka_unit_test(empty_pool_is_given_up),
