@@ -65,6 +65,7 @@ static int volume_get(struct node_host *h, const char *name, enum volume_look lo
 					.state = VOLUME_STARTED,
 					.replica = 2,
 					.options = volume_options_for(LAYOUT_REPLICATE) };
+	json_object_set_new(ret->options, VOLUME_OPTION_POOL, json_string("u"));
 	b = gluster_volume_add_brick(ret, "10.0.0.1", PATH(1));
 	b->online = true;
 	b->pid = 7;

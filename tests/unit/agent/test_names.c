@@ -312,7 +312,8 @@ static void next_of_the_name_is_looked_at(void **state)
 	assert_int_equal(reconcile(&w), 0);
 	assert_int_equal(w.looks, looks); /* nothing is new */
 	make_anew(&w);
-	jset(w.pool, json_string("the-next"), "metadata", "uid");
+	cleanup_json json_t *next = api_pool(&w);
+	jset(w.pool, json_string(object_uid(next)), "metadata", "uid");
 	reconcile(&w);
 	assert_true(w.looks > looks);
 	world_done(&w);
