@@ -128,69 +128,14 @@ void offline_forget(struct agent_state *s)
 		drop(s, &s->offline[s->offline_count - 1]);
 }
 
-/* ---- another disk in its place ------------------------------------------------------------- */
-/* The disk that it lies on, by the node that has it at this address: the brick itself, or the one beside which it lies. */
-static const char *lies_on(const json_t *node, const char *address, const char *path)
-{
-	const json_t *b;
-	size_t i;
-
-	if (!streq(jstr(node, "status", "plan", "address"), address))
-		return NULL;
-	json_array_foreach (jget(node, "status", "agent", "bricks"), i, b)
-		if (streq(jstr(b, "path"), path))
-			return jstr(b, "parent") ? jstr(b, "parent") : jstr(b, "id");
-	return NULL;
-}
-
-static bool says_replaced(const json_t *node, const char *id)
-{
-	const json_t *d;
-	size_t i;
-
-	json_array_foreach (jget(node, "status", "agent", "devices"), i, d)
-		if (id && streq(jstr(d, "brick"), id))
-			return streq(jstr(d, "state"), "Missing") &&
-			       streq(jstr(d, "reason"), "Replaced");
-	return false;
-}
-
-struct on_disk {
-	const char *address, *path;
-	char *node; /* that says so in the cache */
-};
-
-static int find_replaced(const json_t *node, void *userdata)
-{
-	struct on_disk *q = userdata;
-
-	if (!q->node && says_replaced(node, lies_on(node, q->address, q->path)))
-		q->node = xstrdup(object_name(node));
-	return 0;
-}
-
-/* A person has put another disk in the place of its own, and the node that has it, asked anew, says so. */
-static bool was_replaced(struct reconcile *r, struct agent *a, const char *address,
-			 const char *path)
-{
-	struct on_disk q = { .address = address, .path = path };
-	cleanup_json json_t *node = NULL;
-	cleanup_free char *name = NULL;
-
-	reader_each(r->cache, &KIND_STORAGENODE, a->ns, find_replaced, &q);
-	name = q.node;
-	return name &&
-	       kube_get(r->kube, &KIND_STORAGENODE, a->ns, name, &node, NULL) == 0 &&
-	       says_replaced(node, lies_on(node, address, path));
-}
-
 int64_t offline_ms(struct reconcile *r, struct agent *a, const char *address, const char *path)
 {
 	const struct seen_offline *seen = find(a->state, address, path);
 	int64_t ms = seen ? clock_mono_ms(r->clock) - seen->since_ms : 0;
 
 	/* one whose disk was replaced does not come back: there is nothing to wait for */
-	return seen && ms < BRICK_LOST_MS && was_replaced(r, a, address, path) ? BRICK_LOST_MS : ms;
+	return seen && ms < BRICK_LOST_MS && disk_replaced(r, a, address, path) ? BRICK_LOST_MS
+									: ms;
 }
 
 bool offline_runs(struct agent *a, const char *address, const char *path)

@@ -119,6 +119,9 @@ bool offline_runs(struct agent *a, const char *address, const char *path);
 /* release.c: frees the bricks that are to go. True: all of them are gone, or their disks are. */
 bool release_bricks(struct looking *l);
 
+/* replaced.c: has the node of this brick, asked anew, another disk in the place of the brick's? */
+bool disk_replaced(struct reconcile *r, struct agent *a, const char *address, const char *path);
+
 /* peers.c: the trusted pool follows plan.peers and plan.detach. */
 int peers_converge(struct looking *l, struct error *err);
 /* On a node that leaves: removes a volume that nobody knows of, if these bricks (ids) are in it. */

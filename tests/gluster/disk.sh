@@ -66,10 +66,10 @@ brick() { quartermaster get sn "$1" -o json | jq -r --arg id "$(id_of "$1")" '.s
 id_of() { quartermaster get sp -o json | jq -r --arg n "$1" '.items[0].spec.bricks[] | select(.node == $n) | .id'; }
 device() { quartermaster get sn "$1" -o json | jq -e --arg d "$names/${1#n}" '.status.agent.devices[] | select(.device == $d)' | jq -s '.[0] | '"$2"; }
 uuid_on() { blkid -p -s UUID -o value "$1"; }
-# the pool is whole: three bricks that are the spec's, all serving, nothing left to heal
+# the pool is whole: three bricks that are the spec's, all serving, known to be whole, nothing left to heal
 whole() {
 	quartermaster get sp -o json | jq -e '.items | length == 1 and (.[0] | .status.phase == "Online" and .status.healPending == 0
-		and ([.spec.bricks[].id] | sort) == ([.status.bricks[].id] | sort) and ([.status.bricks[] | select(.online)] | length) == 3)' && return
+		and ([.spec.bricks[].id] | sort) == ([.status.bricks[].id] | sort) and ([.status.bricks[] | select(.online and .whole != false)] | length) == 3)' && return
 	quartermaster get sp -o yaml
 	return 1
 }
@@ -97,7 +97,7 @@ check "three nodes, each with a disk by a name that stays" quartermaster up -f "
 check "a claim" claim
 check "is mounted" quartermaster mount one "$mnt"
 check "and written" fill before
-check "the pool is whole" wait_for 30 whole
+check "the pool is whole" wait_for 60 whole
 
 # ---- a name moves under a running brick ---------------------------------------------------------
 id=$(id_of n2)
@@ -109,9 +109,10 @@ check "the brick is found by its file system" wait_for 60 is_elsewhere
 check "it is the same brick" [ "$(id_of n2)" = "$id" ]
 check "and its process has gone on" [ "$(brick n2 pid)" = "$serving" ]
 check "the other disk is untouched" [ -z "$(wipefs "$(dev b2)")" ]
-check "the pool is whole" wait_for 30 whole
+check "the pool is whole" wait_for 60 whole
 check "it has its name again" plug 2 b
 WIPE='' check "and is not to be erased" apply 2
+check "the pool is whole" wait_for 60 whole
 
 # ---- a disk is replaced under its own name --------------------------------------------------------
 id=$(id_of n1)
@@ -142,11 +143,12 @@ check "and its node looks again" look_again
 is_on_a2() { device n1 '.state == "Ready" and .message == "its disk is '"$(dev a2)"' now"' | grep -q true; }
 check "the new one is used all the same" wait_for 60 is_on_a2
 check "the old one is neither used nor erased" [ "$(uuid_on "$(dev a)")" = "$uuid" ]
-check "the pool is whole" wait_for 30 whole
+check "the pool is whole" wait_for 60 whole
 check "the names are right again" plug 1 a2
 WIPE='' check "for its node, too" apply 1
 
 # ---- the same by way of the spec ---------------------------------------------------------------------
+check "the pool is whole" wait_for 60 whole
 id=$(id_of n3)
 nothing() { node 3 | sed 's/devices: .*/devices: []/' | quartermaster apply -f -; }
 check "another disk dies" unplug n3 c

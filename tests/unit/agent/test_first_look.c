@@ -5,6 +5,8 @@
  */
 #include "agent/state.h"
 #include "base/mem.h"
+#include "systems/glusterfs/options.h"
+#include "systems/glusterfs/plan.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -34,6 +36,7 @@ struct world {
 	int list_error; /* and the nodes */
 	json_t *record, *marker;
 	char uuid[UUID_TEXT_MAX]; /* of the XFS on the device, "" for none */
+	bool volume; /* of three bricks: ours, n2's b-2, which is offline, and another */
 	bool away; /* the disk: nothing has its name */
 	const char *wwn;
 	bool broken, mounted, leads, glusterd, in_volume;
@@ -196,12 +199,25 @@ static int peers(struct node_host *h, struct gluster_peers *ret, struct error *e
 static int volume_get(struct node_host *h, const char *name, enum volume_look look,
 		      struct gluster_volume *ret, struct error *err)
 {
-	return error_set(err, ENOENT, "no such volume");
+	if (!OF(h, host)->volume)
+		return error_set(err, ENOENT, "no such volume");
+	ret->id = xstrdup("v");
+	ret->state = VOLUME_STARTED;
+	ret->replica = 3;
+	ret->options = volume_options_for(LAYOUT_REPLICATE);
+	for (int i = 1; i <= 3; i++) {
+		cleanup_free char *address = xasprintf("10.0.0.%d", i);
+
+		gluster_volume_add_brick(ret, address, i == 2 ? "/bricks/b-2/brick" : NEW_PATH);
+		ret->bricks[i - 1].online = i != 2;
+		ret->bricks[i - 1].pending = 0;
+	}
+	return 0;
 }
 
 static int volume_apply(struct node_host *h, const struct volume_step *step, struct error *err)
 {
-	assert_int_equal(step->kind, STEP_CREATE);
+	assert_int_equal(step->kind, OF(h, host)->volume ? STEP_REPLACE_BRICK : STEP_CREATE);
 	OF(h, host)->creates++;
 	return error_set(err, EIO, "one is enough");
 }
@@ -289,7 +305,7 @@ static json_t *cached(struct reader *r, const struct kind *kind, const char *ns,
 static int each(struct reader *r, const struct kind *kind, const char *ns,
 		int (*fn)(const json_t *object, void *userdata), void *userdata)
 {
-	return 0;
+	return kind == &KIND_STORAGENODE ? fn(OF(r, reader)->other, userdata) : 0;
 }
 
 static void learned(struct reader *r, const struct kind *kind, const json_t *object)
@@ -761,6 +777,39 @@ static void gluster_gets_only_what_is_mounted(void **state)
 	}
 }
 
+/* n2's disk is gone, and the brick that is to take its place is there; when is the old one given up? */
+static void a_replaced_disk_is_not_waited_for(void **state)
+{
+	json_t *devices = json_pack("[{s:s, s:s, s:s}]", "brick", "b-2", "state", "Missing",
+				    "reason", "NotFound");
+	struct world w;
+
+	world_init(&w, NEW_PATH);
+	w.mounted = w.volume = true;
+	jset(w.pool, json_string("replicate:3"), "spec", "volumeType");
+	json_object_update_new(json_array_get(jget(w.pool, "spec", "bricks"), 1),
+			       json_pack("{s:s, s:s}", "id", "b-3", "path", "/bricks/b-3/brick"));
+	json_array_append_new(jget(w.pool, "spec", "bricks"),
+			      json_pack("{s:s, s:s, s:s, s:s, s:b}", "id", "b-4", "node", "n3",
+					"address", "10.0.0.3", "path", NEW_PATH, "prepared", 1));
+	json_array_append_new(jget(w.other, "status", "agent", "bricks"),
+			      json_pack("{s:s, s:s, s:b}", "id", "b-3", "path", "/bricks/b-3/brick",
+					"mounted", 1));
+	jset(w.other, devices, "status", "agent", "devices");
+	jset(w.other, json_object(), "status", "plan");
+	jset(w.other, json_string("10.0.0.2"), "status", "plan", "address");
+	assert_int_equal(lead(&w), 0);
+	assert_int_equal(w.creates, 0);
+	json_object_set_new(json_array_get(devices, 0), "reason", json_string("Replaced"));
+	assert_int_equal(lead(&w), -EIO);
+	assert_int_equal(w.creates, 1);
+	/* it is said of the disk of that brick, not of one of that path elsewhere */
+	jset(w.other, json_string("10.0.0.9"), "status", "plan", "address");
+	assert_int_equal(lead(&w), 0);
+	assert_int_equal(w.creates, 1);
+	world_done(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -779,6 +828,7 @@ int main(void)
 		cmocka_unit_test(brick_of_a_former_pool),
 		cmocka_unit_test(not_mounted_is_told_before_glusterd_starts),
 		cmocka_unit_test(gluster_gets_only_what_is_mounted),
+		cmocka_unit_test(a_replaced_disk_is_not_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
