@@ -429,6 +429,12 @@ static const char *offline_advice(const struct decision *d, const struct gluster
 	if (runs(d, offline))
 		return "; it runs, but this node's glusterd cannot see it: see to glusterd and the "
 		       "network of its node, or stop that machine if the brick is to be given up";
+	if (wanted_brick(d, offline))
+		return "; it is to stay in the pool: bring it back, or take its device out of the "
+		       "StorageNode's spec";
+	if (first_offline(d, offline))
+		return "; another one is offline too, and only one at a time is given up: bring "
+		       "one back";
 	return "; if it is lost for good this goes on after five minutes";
 }
 

@@ -421,11 +421,17 @@ static void test_lost_brick(void **state)
 	assert_int_equal(next(&w), STEP_WAIT);
 	want(&w, "124", 0);
 	assert_int_equal(next(&w), STEP_WAIT); /* it may come back */
+	assert_non_null(strstr(w.step.why, "after five minutes"));
 	w.lost = true;
 	assert_int_equal(next(&w), STEP_REPLACE_BRICK);
 	/* but not while another one is away: it might have the only good copy */
 	find(&w, "10.0.0.2:/b/b-2/brick")->online = false;
 	assert_int_equal(next(&w), STEP_WAIT);
+	assert_non_null(strstr(w.step.why, "is to stay"));
+	want(&w, "145", 0);
+	assert_int_equal(next(&w), STEP_WAIT);
+	assert_non_null(strstr(w.step.why, "another one is offline"));
+	want(&w, "124", 0);
 	find(&w, "10.0.0.2:/b/b-2/brick")->online = true;
 	assert_int_equal(settle(&w, 2), STEP_NONE);
 	assert_bricks(&w, "124");
