@@ -102,9 +102,11 @@ static void mounting_done(struct mounting *m)
 
 /*
  * Before anything is connected: the directory is free, or has this very volume. What a mount that
- * died left for it (another volume, connected but never bound) is ended.
+ * died left for it (another volume, connected but never bound) is ended. *ret_known: it has a record; *ret_shown: and is
+ * mounted.
  */
-static int check_free(struct mounting *m, const char *volume_id, bool *ret_known, struct error *err)
+static int check_free(struct mounting *m, const char *volume_id, bool *ret_known, bool *ret_shown,
+		      struct error *err)
 {
 	cleanup_with(mount_entry_done) struct mount_entry e = { 0 };
 	cleanup_json json_t *records = NULL;
@@ -135,6 +137,7 @@ static int check_free(struct mounting *m, const char *volume_id, bool *ret_known
 		return error_set(err, EBUSY,
 				 "%s is a mount point already (%s): choose another directory",
 				 m->dir, e.source);
+	*ret_shown = mounted;
 	return 0;
 }
 
@@ -195,7 +198,8 @@ static int check_claim(const struct what *w, struct error *err)
 
 /*
  * The claim is looked at again when its volume is connected: who lets a claim go that was deleted looks for that after
- * the deletion. So one of the two sees the other.
+ * the deletion. So one of the two sees the other. What is mounted keeps the claim; a record alone, of a mount that was
+ * interrupted, or from before a reboot, does not.
  */
 static int mount_volume(struct mounting *m, const struct what *w, struct error *err)
 {
@@ -203,10 +207,10 @@ static int mount_volume(struct mounting *m, const struct what *w, struct error *
 	cleanup_free char *text = NULL;
 	cleanup_json json_t *record = NULL;
 	struct hostvol_error failed = { 0 };
-	bool known = false;
-	int r = check_free(m, volume_id, &known, err);
+	bool known = false, shown = false;
+	int r = check_free(m, volume_id, &known, &shown, err);
 
-	if (r == 0 && !known)
+	if (r == 0 && !shown)
 		r = check_claim(w, err);
 	if (r < 0)
 		return r;
@@ -216,8 +220,10 @@ static int mount_volume(struct mounting *m, const struct what *w, struct error *
 	r = json_parse(text, strlen(text), &record, err);
 	if (r < 0)
 		return r;
-	r = known ? 0 : check_claim(w, err);
-	if (r == 0)
+	r = shown ? 0 : check_claim(w, err);
+	if (r < 0)
+		known = false; /* nobody uses what is left of it */
+	else
 		r = bind_record(m, record, err);
 	if (r < 0 && !known)
 		(void)record_disconnect(m->h, record, m->force ? HOSTVOL_FORCE : 0, NULL);
@@ -267,6 +273,39 @@ int cmd_mount(struct session *s, const struct args *a)
 
 /* ---- umount ----------------------------------------------------------------------------------- */
 
+struct covered {
+	const char *dir;
+	const json_t *record;
+};
+
+static int is_covered(const struct mount_entry *e, void *userdata)
+{
+	const struct covered *c = userdata;
+
+	return streq(e->mount_point, c->dir) && record_is_mount(c->record, e);
+}
+
+/* Something else is mounted there. -EBUSY: over the record's volume, which stays below it; 0: that is not there at all. */
+static int look_below(const struct mounting *m, const json_t *record, const char *source,
+		      struct error *err)
+{
+	cleanup_free char *text = NULL;
+	int r = file_read("/proc/self/mountinfo", 0, &text, NULL, err);
+
+	if (r == 0)
+		r = mountinfo_each(text, is_covered, &(struct covered){ m->dir, record });
+	if (r > 0 && m->force)
+		(void)fprintf(stderr,
+			      "quartermaster: the volume on %s stays below what is mounted over it "
+			      "(%s), and goes with that\n",
+			      m->dir, source);
+	else if (r > 0)
+		return error_set(err, EBUSY,
+				 "something else (%s) is mounted on %s: unmount that first", source,
+				 m->dir);
+	return r < 0 ? r : 0;
+}
+
 /* All mounts of the record's volume on the directory. */
 static int unbind(struct mounting *m, const json_t *record, struct error *err)
 {
@@ -277,9 +316,7 @@ static int unbind(struct mounting *m, const json_t *record, struct error *err)
 		if (r <= 0)
 			return r;
 		if (!record_is_mount(record, &e))
-			return error_set(err, EBUSY,
-					 "something else (%s) is mounted on %s: unmount that first",
-					 e.source, m->dir);
+			return look_below(m, record, e.source, err);
 		r = bind_unmount(m->dir, m->force || bind_probe(m->dir, STEP_MS) == -ENOTCONN,
 				 STEP_MS, err);
 		if (r < 0)

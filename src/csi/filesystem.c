@@ -22,6 +22,7 @@
 #define FORMAT_MS 120000
 #define CHECK_MS 600000
 #define GROW_MS 120000
+#define GROW_UNMOUNTED_MS (12 * 3600 * 1000) /* it is long on slow storage, and must not be killed */
 
 /* What a child finds out is left in memory that is shared with it. */
 struct answer {
@@ -277,15 +278,34 @@ int filesystem_check(const char *device, const char *type, struct error *err)
  * resize2fs does nothing, and asks for no check, where there is nothing to do; else it may ask for a full one. It is
  * not to be ended on its way: what it moves is in no journal.
  */
-int filesystem_grow_unmounted(const char *device, const char *type, struct error *err)
+static int grow_checked(const char *device, struct error *err)
 {
 	const char *argv[] = { "resize2fs", device, NULL };
-	int r = is_ext(type) ? run(argv, CHECK_MS, err) : 1;
+	int r = run(argv, GROW_UNMOUNTED_MS, err);
 
 	if (r != -EIO)
 		return r;
 	r = check(device, true, err);
-	return r < 0 ? r : run(argv, CHECK_MS, err);
+	return r < 0 ? r : run(argv, GROW_UNMOUNTED_MS, err);
+}
+
+bool filesystem_grows_unmounted(const char *type)
+{
+	return is_ext(type);
+}
+
+int filesystem_grow_unmounted(const char *device, const char *type, struct error *err)
+{
+	struct error why = ERROR_INIT;
+	int r = is_ext(type) ? grow_checked(device, err) : -EOPNOTSUPP;
+
+	if (r == -EOPNOTSUPP)
+		return error_set(err, EOPNOTSUPP, "%s on %s is grown while it is mounted", type,
+				 device);
+	/* what was tried, or found, may be half of something: that is not for use */
+	if (r < 0 && check(device, false, &why) < 0)
+		return error_set(err, EUCLEAN, "%s", why.message);
+	return r;
 }
 
 /* While it is mounted. */

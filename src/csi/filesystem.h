@@ -32,10 +32,12 @@ struct filesystem_mount {
 };
 int filesystem_mount(const struct filesystem_mount *m, struct error *err);
 /*
- * To the device's size, before it is mounted for writing, after filesystem_check: ext2, 3 and 4. While they are mounted
- * that takes CAP_SYS_RESOURCE, which a container may not have. 1: it is of a type that is grown while it is mounted.
+ * To the device's size, while nobody has it mounted, after filesystem_check: ext2, 3 and 4. That takes no
+ * CAP_SYS_RESOURCE, as growing them while they are mounted does, which a container may not have. But no journal covers
+ * it: whoever dies in the middle may leave work for a person. -EUCLEAN: that is so now, and it must not be mounted.
  */
 int filesystem_grow_unmounted(const char *device, const char *type, struct error *err);
-/* To the device's size; while mounted at mount_point. */
+bool filesystem_grows_unmounted(const char *type);
+/* To the device's size; while mounted at mount_point: the kernel does it, and its journal covers that. */
 int filesystem_grow(const char *device, const char *type, const char *mount_point,
 		    struct error *err);

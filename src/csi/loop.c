@@ -275,6 +275,9 @@ static enum loop_state ask_device(unsigned number, dev_t now, int timeout_ms)
 	return bind_is_dead(r) ? LOOP_LOST : LOOP_SERVES;
 }
 
+/* The kernel adds this to the name of a file that was removed. */
+#define REMOVED " (deleted)"
+
 enum loop_state loop_look(unsigned number, const char *root, const char *sub, dev_t now,
 			  int timeout_ms)
 {
@@ -287,6 +290,17 @@ enum loop_state loop_look(unsigned number, const char *root, const char *sub, de
 	if (streq(file, whole))
 		return LOOP_SERVES;
 	return streq(file, inside) ? ask_device(number, now, timeout_ms) : LOOP_OTHER;
+}
+
+bool loop_was_on(unsigned number, const char *root, const char *sub)
+{
+	cleanup_free char *file = backing_file(number);
+	cleanup_free char *whole = xasprintf("%s%s%s", root, *sub ? "/" : "", sub);
+	cleanup_free char *inside = xasprintf("/%s", sub);
+
+	if (file && str_has_suffix(file, REMOVED))
+		file[strlen(file) - strlen(REMOVED)] = '\0';
+	return file && (streq(file, whole) || (*sub && streq(file, inside)));
 }
 
 bool loop_is_on(const char *root, const char *sub)

@@ -65,6 +65,8 @@ enum loop_state {
 	LOOP_LOST, /* it is on the file in a file system that answers no more: its client died */
 	LOOP_SERVES,
 };
+/* Whether the device is on the file root/sub, in whichever mount, also where that was removed since. */
+bool loop_was_on(unsigned number, const char *root, const char *sub);
 /* Whether any device is on it, in whichever mount. */
 bool loop_is_on(const char *root, const char *sub);
 /* now: the number of the file system that is mounted at root, the file's or another; 0: none is. */

@@ -11,6 +11,8 @@
 #include "csi/registration.h"
 
 #include <errno.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #define DEADLINE_MS 60000 /* of what hostvol does in one call */
 
@@ -213,6 +215,28 @@ bool csi_node_refused(const struct csi_node *n)
 
 /* ---- the end of an instance ------------------------------------------------------------------- */
 
+/*
+ * Whether the file system on the staging path is the record's: a person may have unmounted ours there, and mounted another.
+ * One whose device is gone from this machine is no other's.
+ */
+static bool is_staged_fs(const struct staged *s)
+{
+	const char *path = jstr(s->record, "path"), *root = record_root(s->record);
+	cleanup_free char *device = device_node(s->major, s->minor);
+	struct staged_loop l;
+	struct stat st;
+
+	staged_find_loop(s, &l);
+	if (s->major == LOOP_MAJOR || l.is_linear)
+		if (root && loop_was_on(l.number, root, record_sub(s->record)))
+			return true;
+	if (!s->major || jstr(s->record, "detail", "mountPoint"))
+		return false;
+	if (path && stat(path, &st) == 0)
+		return S_ISBLK(st.st_mode) && st.st_rdev == makedev(s->major, s->minor);
+	return !device;
+}
+
 static int release(json_t *record, bool force, struct error *err)
 {
 	cleanup_with(staged_done) struct staged s = { 0 };
@@ -222,6 +246,8 @@ static int release(json_t *record, bool force, struct error *err)
 	if (!consumer || consumer[0] != '/')
 		return 0;
 	r = staged_look(record, &s, err);
+	if (r == 0 && s.shape == SHAPE_FILESYSTEM && !is_staged_fs(&s))
+		return 0;
 	while (r == 0) {
 		cleanup_free char *place = NULL;
 

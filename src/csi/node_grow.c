@@ -39,19 +39,24 @@ char *ungrown_why(const struct csi_node *n, const char *staging)
 	return file_read(path, WHY_MAX, &why, NULL, NULL) < 0 ? NULL : why;
 }
 
-static void note(const struct csi_node *n, const char *staging, const char *why)
+static void write_note(const struct csi_node *n, const char *staging, const char *why)
 {
 	cleanup_free char *path = note_path(n, staging);
 	struct error err = ERROR_INIT;
-	int r;
+	int r = mkdir_parents(n->ungrown, 0700, &err);
 
-	log_warn("the file system at %s was not grown, and is used with its old size: %s", staging,
-		 why);
-	r = mkdir_parents(n->ungrown, 0700, &err);
 	if (r == 0)
 		r = file_write(path, why, strlen(why), 0600, &err);
 	if (r < 0)
-		log_warn("that will be told to nobody: %s", error_text(&err, r));
+		log_warn("if the file system at %s is not grown nobody will be told: %s", staging,
+			 error_text(&err, r));
+}
+
+static void note(const struct csi_node *n, const char *staging, const char *why)
+{
+	log_warn("the file system at %s was not grown, and is used with its old size: %s", staging,
+		 why);
+	write_note(n, staging, why);
 }
 
 static bool is_to_grow(const struct wanted *w)
@@ -59,22 +64,52 @@ static bool is_to_grow(const struct wanted *w)
 	return !w->read_only && !(w->set & MOUNT_ATTR_RDONLY);
 }
 
-void grow_unmounted(const char *device, const char *type, const struct wanted *w, struct growth *ret)
+void ungrown_begin(const struct csi_node *n, const char *staging, const struct wanted *w)
 {
-	ret->r = is_to_grow(w) ? filesystem_grow_unmounted(device, type, &ret->err) : 0;
+	if (is_to_grow(w))
+		write_note(n, staging, "that was interrupted");
 }
 
-/* What could not be grown before is tried again: the kernel may be able to. */
-void grow_mounted(const struct csi_node *n, const char *device, const char *type,
-		  const char *staging, const struct wanted *w, const struct growth *before)
+/*
+ * While it is not mounted, which takes no right; then it is mounted again, with its old size where that failed, too (*ret
+ * and why). -errno: it is not staged any more.
+ */
+static int grow_apart(const struct filesystem_mount *m, int *ret, struct error *why,
+		      struct error *err)
 {
-	struct error err = ERROR_INIT;
-	int r = is_to_grow(w) && before->r != 0 ? filesystem_grow(device, type, staging, &err) : 0;
+	struct error failed = ERROR_INIT;
 
-	if (r < 0 && r != -EOPNOTSUPP)
-		note(n, staging, before->r < 0 ? before->err.message : error_text(&err, r));
+	if (take_away(m->target, false, WRITE_OUT_MS, NULL) < 0)
+		return 0; /* somebody is in it already: it stays as it is */
+	*ret = filesystem_grow_unmounted(m->device, m->type, &failed);
+	if (*ret == -EUCLEAN)
+		return error_set(err, EIO, "%s", failed.message);
+	*why = failed;
+	return filesystem_mount(m, err);
+}
+
+/*
+ * By the kernel, first: whatever dies on the way, its journal keeps the file system whole. Where it refuses, which it
+ * does without CAP_SYS_RESOURCE, it is grown as nobody has it mounted.
+ */
+int grow_staged(const struct csi_node *n, const struct filesystem_mount *m, const struct wanted *w,
+		struct error *err)
+{
+	struct error why = ERROR_INIT;
+	int grown, r = 0;
+
+	if (!is_to_grow(w))
+		return 0;
+	grown = filesystem_grow(m->device, m->type, m->target, &why);
+	if (grown < 0 && filesystem_grows_unmounted(m->type))
+		r = grow_apart(m, &grown, &why, err);
+	if (r < 0)
+		return r;
+	if (grown < 0 && grown != -EOPNOTSUPP)
+		note(n, m->target, error_text(&why, grown));
 	else
-		ungrown_forget(n, staging);
+		ungrown_forget(n, m->target);
+	return 0;
 }
 
 void ungrown_tell(const struct csi_node *n, const char *id, const char *staging, struct map context)

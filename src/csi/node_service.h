@@ -159,14 +159,12 @@ const char *map_value(struct map m, const char *key);
 
 /* ---- file systems that are to grow (node_grow.c) ---------------------------------------------- */
 
-struct growth {
-	int r; /* 0: done; 1: only while it is mounted; -errno with err */
-	struct error err;
-};
-/* Before it is mounted, and then, with what came of that; for writers only. What fails is noted. */
-void grow_unmounted(const char *device, const char *type, const struct wanted *w, struct growth *ret);
-void grow_mounted(const struct csi_node *n, const char *device, const char *type,
-		  const char *staging, const struct wanted *w, const struct growth *before);
+/* Before it is mounted to be staged: until it is settled whether it has grown, it counts as not grown. */
+void ungrown_begin(const struct csi_node *n, const char *staging, const struct wanted *w);
+/* Then, as m says; for writers only. What fails is noted, and it is used as it is. -errno: it cannot be, and is not mounted. */
+struct filesystem_mount;
+int grow_staged(const struct csi_node *n, const struct filesystem_mount *m, const struct wanted *w,
+		struct error *err);
 /* Why what is staged there could not be grown; NULL: it was. Caller frees. */
 char *ungrown_why(const struct csi_node *n, const char *staging);
 /* Tells the pod that it is published for, if so; context: as published_note. */

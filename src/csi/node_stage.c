@@ -286,12 +286,31 @@ static int settle_fs(const char *device, const struct wanted *w, char type[stati
 	return filesystem_make(device, want, err);
 }
 
+static int mount_staged(const struct csi_node *n, const struct filesystem_mount *m,
+			const struct wanted *w, struct error *err)
+{
+	int r;
+
+	ungrown_begin(n, m->target, w);
+	r = filesystem_mount(m, err);
+	/* the device of a reader is read-only itself */
+	if (r == -EROFS && w->read_only)
+		return error_set(err, EROFS,
+				 "the file system on %s has a journal that must be replayed, which "
+				 "a reader does not: end its writer, or use it for writing once",
+				 m->device);
+	if (r == 0)
+		r = grow_staged(n, m, w, err);
+	if (r < 0)
+		ungrown_forget(n, m->target);
+	return r;
+}
+
 static int stage_filesystem(const struct csi_node *n, const json_t *record,
 			    const struct host_stat *st, const char *staging, const struct wanted *w,
 			    struct error *err)
 {
 	cleanup_with(device_done) struct device d = DEVICE_INIT;
-	struct growth growth = { .err = ERROR_INIT };
 	char type[FS_NAME_MAX] = "";
 	int r;
 
@@ -304,23 +323,14 @@ static int stage_filesystem(const struct csi_node *n, const json_t *record,
 		r = settle_fs(d.path, w, type, err);
 	if (r < 0)
 		return r;
-	grow_unmounted(d.path, type, w, &growth);
-	r = filesystem_mount(&(struct filesystem_mount){ .device = d.path,
-							 .type = type,
-							 .target = staging,
-							 .options = w->options,
-							 .read_only = w->read_only,
-							 .attributes = w->set },
-			     err);
-	/* the device of a reader is read-only itself */
-	if (r == -EROFS && w->read_only)
-		return error_set(err, EROFS,
-				 "the file system on %s has a journal that must be replayed, which "
-				 "a reader does not: end its writer, or use it for writing once",
-				 d.path);
-	if (r == 0)
-		grow_mounted(n, d.path, type, staging, w, &growth);
-	return r;
+	return mount_staged(n,
+			    &(struct filesystem_mount){ .device = d.path,
+							.type = type,
+							.target = staging,
+							.options = w->options,
+							.read_only = w->read_only,
+							.attributes = w->set },
+			    w, err);
 }
 
 /* The device's file is bound below the staging path: so the mount table says which one it is. */

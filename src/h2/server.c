@@ -184,7 +184,8 @@ static bool accept_one(struct h2_server *s, struct listener *l)
 	return fd >= 0;
 }
 
-static void work_conn(struct h2_server *s, struct server_conn *sc)
+/* False: it was closed. */
+static bool work_conn(struct h2_server *s, struct server_conn *sc)
 {
 	struct error err = ERROR_INIT;
 
@@ -193,25 +194,39 @@ static void work_conn(struct h2_server *s, struct server_conn *sc)
 		conn_flush(&sc->conn, s->scratch, NULL);
 		log_debug("Closing a connection: %s", error_text(&err, -EPROTO));
 		close_conn(s, sc);
-		return;
+		return false;
 	}
 	sc->session->touched = true;
 	if (sc->session->greeted)
 		sc->conn.setup_by = 0;
+	return true;
 }
 
-/* Sends what is there, keeps deadlines, closes what is over. */
+/* A peer that should have said more by now. */
+static bool is_late(const struct server_conn *sc, int64_t now)
+{
+	return (sc->conn.setup_by && now >= sc->conn.setup_by) ||
+	       (sc->session->incomplete > 0 && now >= sc->conn.heard_ms + REQUEST_STALL_MS);
+}
+
+/*
+ * Sends what is there, keeps deadlines, closes what is over. It may be we who are late, on a machine that is busy: what
+ * a peer has said meanwhile is read before it is given up.
+ */
 static void tend_conn(struct h2_server *s, struct server_conn *sc, int64_t now)
 {
-	bool touched = sc->session->touched, done;
+	bool touched, done;
 	int r = 0;
 
+	if (is_late(sc, now) && !work_conn(s, sc))
+		return;
+	touched = sc->session->touched;
 	sc->session->touched = false;
 	if (touched)
 		r = conn_flush(&sc->conn, s->scratch, NULL);
 	if (r == 0)
 		r = conn_tick(&sc->conn, now, false, 0, NULL);
-	if (sc->session->incomplete > 0 && now >= sc->conn.heard_ms + REQUEST_STALL_MS)
+	if (is_late(sc, now))
 		r = -ETIMEDOUT;
 	done = s->drain_until && (now >= s->drain_until ||
 				  (TAILQ_EMPTY(&sc->session->calls) && conn_is_flushed(&sc->conn)));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "local/users.h"
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/paths.h"
 #include "base/str.h"
@@ -8,6 +9,7 @@
 #include "mounts/bind.h"
 #include "mounts/records.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <unistd.h>
 
@@ -65,7 +67,7 @@ static int say_user(const json_t *record, size_t before, struct buf *out, struct
 }
 
 static int say_users(const json_t *records, const json_t *pv, struct buf *out, size_t *ret,
-		     struct error *err)
+		     bool *ret_known, struct error *err)
 {
 	const json_t *record;
 	size_t i;
@@ -73,12 +75,112 @@ static int say_users(const json_t *records, const json_t *pv, struct buf *out, s
 	json_array_foreach (records, i, record) {
 		int r = is_of(record, pv) ? is_connected(record, err) : 0;
 
+		*ret_known |= is_of(record, pv);
+
 		if (r > 0)
 			r = say_user(record, (*ret)++, out, err);
 		if (r < 0)
 			return r;
 	}
 	return 0;
+}
+
+/* ---- mounts that no record tells of --------------------------------------------------------------- */
+
+/*
+ * What was mounted by quartermaster may have been shown at another place by somebody else, where it stays when it is
+ * unmounted here; or all of it was done in a mount namespace of its own.
+ */
+struct showing {
+	const char *volume; /* ":/VOLUME" */
+	char *root; /* the directory in it */
+	char *where;
+};
+
+static int is_shown(const struct mount_entry *e, void *userdata)
+{
+	struct showing *s = userdata;
+
+	if (!streq(e->fs_type, "fuse.glusterfs") || !streq(strstr(e->source, ":/"), s->volume) ||
+	    !streq(e->root, s->root))
+		return 0;
+	s->where = xstrdup(e->mount_point);
+	return 1;
+}
+
+/* A process that ends meanwhile shows nothing. */
+static int look_in(const char *pid, struct showing *s)
+{
+	cleanup_free char *path = xasprintf("/proc/%s/mountinfo", pid), *text = NULL;
+
+	if (file_read(path, 0, &text, NULL, NULL) < 0)
+		return 0;
+	return mountinfo_each(text, is_shown, s);
+}
+
+/* The file system's own client is none of its users, though it may be the last in the namespace that it was started in. */
+static bool is_client(const char *pid)
+{
+	cleanup_free char *path = xasprintf("/proc/%s/comm", pid), *name = NULL;
+
+	return file_read(path, 0, &name, NULL, NULL) == 0 && str_has_prefix(name, "glusterfs");
+}
+
+static bool is_new_namespace(const char *pid, struct strv *seen)
+{
+	cleanup_free char *path = xasprintf("/proc/%s/ns/mnt", pid);
+	char name[64] = "";
+
+	if (readlink(path, name, sizeof(name) - 1) < 0 || strv_contains(seen, name) ||
+	    is_client(pid))
+		return false;
+	strv_add(seen, name);
+	return true;
+}
+
+static int look_elsewhere(struct showing *s, struct buf *out)
+{
+	struct strv seen cleanup_with(strv_done) = { 0 };
+	DIR *proc = opendir("/proc");
+	int r = 0;
+
+	(void)is_new_namespace("self", &seen);
+	for (struct dirent *e; r == 0 && proc && (e = readdir(proc));) {
+		if (e->d_name[0] < '1' || e->d_name[0] > '9' || !is_new_namespace(e->d_name, &seen))
+			continue;
+		r = look_in(e->d_name, s);
+		if (r > 0)
+			buf_printf(out, "process %s has it mounted on %s, where others do not see it: "
+					"end that process",
+				   e->d_name, s->where);
+	}
+	if (proc)
+		closedir(proc);
+	return r;
+}
+
+/*
+ * 1: somebody has. Of a whole volume it cannot be told: all that serves it has it mounted. elsewhere: a record tells of
+ * a mount that is not seen here; without one, what other namespaces have is a copy that nobody asked for.
+ */
+static int say_shown(const json_t *pv, bool elsewhere, struct buf *out)
+{
+	const json_t *at = jget(pv, "spec", "csi", "volumeAttributes");
+	const char *export = jstr(at, "export"), *name = jstr(at, "name");
+	struct showing s = { .volume = export ? strstr(export, ":/") : NULL };
+	int r;
+
+	if (!s.volume || !name || !*name)
+		return 0;
+	s.root = xasprintf("/%s", name);
+	r = look_in("self", &s);
+	if (r > 0)
+		buf_printf(out, "it is mounted on %s: umount %s", s.where, s.where);
+	else if (r == 0 && elsewhere)
+		r = look_elsewhere(&s, out);
+	free(s.root);
+	free(s.where);
+	return r;
 }
 
 static int read_records(json_t **ret, struct error *err)
@@ -102,15 +204,18 @@ int volume_users(const json_t *pv, char **ret, struct error *err)
 {
 	cleanup_json json_t *records = NULL;
 	struct buf out = { 0 };
+	bool known = false;
 	size_t count = 0;
 	int r = read_records(&records, err);
 
 	if (r == 0)
-		r = say_users(records, pv, &out, &count, err);
+		r = say_users(records, pv, &out, &count, &known, err);
 	if (r == 0 && count > NAMED_MAX)
 		buf_printf(&out, ", and %zu more", count - NAMED_MAX);
-	if (r == 0 && count)
+	if (r == 0)
+		r = count ? 1 : say_shown(pv, known, &out);
+	if (r > 0)
 		*ret = xstrdup(out.data);
 	buf_done(&out);
-	return r < 0 ? r : count > 0;
+	return r;
 }

@@ -162,7 +162,11 @@ bool pv_is_ours(const struct operator* op, const json_t *pv);
 bool pv_makes_sense(const json_t *pv);
 /* Whether claim and volume name each other: nobody changes another's volume by naming it. */
 bool pv_belongs_to(const struct operator* op, const json_t *pv, const json_t *claim);
-/* Which one of its name it is (struct worker_volume, owner); NULL: the name comes but once, or a version before made it. */
+/*
+ * Which one of its name it is (struct worker_volume, owner); NULL: the name comes but once. What a version before made
+ * under a name that comes again is nobody's, and so it is no later one's.
+ */
+#define PV_OWNER_NOBODY "-"
 const char *pv_owner(const json_t *pv);
 /* Whether its data is archived when it is removed. */
 bool pv_archives(const json_t *pv);

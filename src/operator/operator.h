@@ -84,6 +84,7 @@ bool operator_mark(const struct kind *kind, const json_t *object);
 #define QM_CLIENT_COUNTS "quartermaster-clients" /* ConfigMap: see pods/csi.h */
 #define QM_LABEL_CLIENT_ID QM_PREFIX "client-id" /* volume, client: of the image below */
 #define QM_ANNOTATION_CLIENT_IMAGE QM_PREFIX "client-image" /* volume: its class' clientImage */
+#define QM_ANNOTATION_CSI_NAME QM_PREFIX "csi-name" /* PV: as the orchestrator named it */
 /* volume whose name may come again: which one of that name it is; of its data the same is known (worker.h, owner) */
 #define QM_ANNOTATION_INCARNATION QM_PREFIX "incarnation"
 #define QM_ANNOTATION_RECLAIM QM_PREFIX "reclaim" /* class, volume: "archive" */

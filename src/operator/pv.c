@@ -45,7 +45,9 @@ bool pv_is_device(const json_t *pv)
 
 const char *pv_owner(const json_t *pv)
 {
-	return object_annotation(pv, QM_ANNOTATION_INCARNATION);
+	const char *owner = object_annotation(pv, QM_ANNOTATION_INCARNATION);
+
+	return owner || !object_annotation(pv, QM_ANNOTATION_CSI_NAME) ? owner : PV_OWNER_NOBODY;
 }
 
 bool pv_archives(const json_t *pv)

@@ -38,7 +38,6 @@ int job_pool(struct job *j, const char *name, json_t **ret);
 int job_volume(struct job *j, const struct handle *id, json_t **ret);
 
 /* ---- the record (volumes_record.c) ------------------------------------------------------------ */
-#define QM_ANNOTATION_CSI_NAME QM_PREFIX "csi-name" /* PV: as the orchestrator named it */
 #define QM_ANNOTATION_CSI_ASKED QM_PREFIX "csi-asked" /* PV: what a repeated call has to ask for */
 #define QM_ANNOTATION_MAKING QM_PREFIX "making" /* PV: not there yet, or not all of it */
 

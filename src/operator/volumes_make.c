@@ -235,7 +235,7 @@ static int end_volume(struct job *j, const json_t *pv)
 	return rc == -ENOENT ? 0 : rc;
 }
 
-/* Whose the data is that has no record; "-": nobody's, as of versions before. Caller frees. */
+/* Whose the data is that has no record. Caller frees. */
 static int find_owner(struct job *j, const struct handle *id, char **ret)
 {
 	cleanup_json json_t *pool = NULL, *said = NULL;
@@ -251,7 +251,7 @@ static int find_owner(struct job *j, const struct handle *id, char **ret)
 	if (rc < 0 && rc != -ENOENT)
 		return rc;
 	j->r.error = ERROR_INIT;
-	*ret = xstrdup(jstr(said, "owner") ? jstr(said, "owner") : "-");
+	*ret = xstrdup(jstr(said, "owner") ? jstr(said, "owner") : PV_OWNER_NOBODY);
 	return 0;
 }
 

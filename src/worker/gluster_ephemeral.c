@@ -41,7 +41,7 @@ static bool is_abandoned(const struct walk *w, glfs_object_t *o, const struct st
 				 "/%s was last used: %m; it is kept",
 				 w->node);
 	}
-	return known.unused > ABANDONED_S;
+	return sighting_is_left(seen ? &before : NULL, &known, ABANDONED_S);
 }
 
 static int look_at_file(glfs_object_t *dir, const struct dir_entry *e, void *userdata,

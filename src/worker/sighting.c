@@ -53,13 +53,18 @@ bool sighting_next(const struct sighting *before, const struct sighting *look, s
 	return true;
 }
 
+bool sighting_is_left(const struct sighting *before, const struct sighting *known, int64_t limit)
+{
+	return before && before->unused > limit && known->unused >= before->unused + SIGHTING_STEP_S;
+}
+
 void sighting_now(struct sighting *ret)
 {
 	cleanup_free char *boot = NULL;
 	struct timespec now = { 0 };
 
 	*ret = (struct sighting){ 0 };
-	(void)clock_gettime(CLOCK_BOOTTIME, &now);
+	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* which stands still while the machine sleeps */
 	ret->at = now.tv_sec;
 	/* a machine that cannot be told from others measures nothing */
 	if (file_read(BOOT_ID, sizeof(ret->boot), &boot, NULL, NULL) < 0 ||

@@ -13,7 +13,7 @@
 struct sighting {
 	struct timespec used; /* the file's time */
 	char boot[40]; /* of the machine that saw it */
-	int64_t at; /* seconds since then */
+	int64_t at; /* seconds since then that it was awake */
 	int64_t unused; /* seconds that the time has been seen to stay the same */
 };
 
@@ -29,5 +29,11 @@ bool sighting_parse(const char *text, struct sighting *ret);
  */
 bool sighting_next(const struct sighting *before, const struct sighting *look,
 		   struct sighting *ret);
+/*
+ * Whether it has not been used for longer than that: by what was written down before, and again for a step since then. In
+ * a long time between two looks its user may have been as far from it as we were (a pool that was down, a machine that
+ * slept): from the first look after that on it has a step's time to say that it is there.
+ */
+bool sighting_is_left(const struct sighting *before, const struct sighting *known, int64_t limit);
 /* This machine now; used and unused are 0. */
 void sighting_now(struct sighting *ret);

@@ -18,8 +18,10 @@ cap='{"mount":{},"access_mode":{"mode":5}}'
 
 cleanup() {
 	[ -z "${reader:-}" ] || kill "$reader" 2> /dev/null
+	[ -z "${apart:-}" ] || kill "$apart" 2> /dev/null
+	umount "$mnt.five" "$mnt.own" 2> /dev/null
 	quartermaster down --delete-data --force > /dev/null 2>&1
-	rm -rf "$mnt" "$mnt".* "${QM_STATE_DIR%/state}" "$QM_RUN_DIR"
+	rm -rf "$mnt" "$mnt".* "${QM_STATE_DIR%/state}" "$QM_RUN_DIR" "$QM_RUN_DIR.there"
 }
 trap cleanup EXIT
 
@@ -60,6 +62,41 @@ check "it is unmounted" quartermaster umount "$mnt"
 check "and goes" wait_for 20 gone one
 check "with its volume" wait_for 20 no_volume one
 
+echo "# unmounted by hand"
+check "a claim" claim hand
+check "it becomes Bound" wait_for 10 bound hand
+check "it is mounted" quartermaster mount hand "$mnt"
+check "unmounted" umount "$mnt"
+check "and deleted: it is still connected" quartermaster delete pvc hand --wait=false
+check "it says by whom" wait_for 10 held hand "quartermaster umount $mnt"
+check "it is not mounted again" refuses 'is being deleted' quartermaster mount hand "$mnt"
+check "it is let go" quartermaster umount "$mnt"
+check "and goes" wait_for 20 gone hand
+
+echo "# shown where no record tells of it"
+check "a claim" claim shown
+check "it becomes Bound" wait_for 10 bound shown
+check "it is mounted" quartermaster mount shown "$mnt"
+mkdir -p "$mnt.own"
+check "and shown at another place" mount --bind "$mnt" "$mnt.own"
+check "it is unmounted" quartermaster umount "$mnt"
+check "and deleted" quartermaster delete pvc shown --wait=false
+check "it says where it is" wait_for 10 held shown "umount $mnt.own"
+check "it can be written" touch "$mnt.own/written"
+check "it is unmounted there, too" umount "$mnt.own"
+check "and goes" wait_for 20 gone shown
+check "a claim" claim apart
+check "it becomes Bound" wait_for 10 bound apart
+unshare -m bash -c "quartermaster mount apart $mnt && touch $QM_RUN_DIR.there && exec sleep 10000" > /dev/null &
+apart=$!
+check "it is mounted in a mount namespace of its own" wait_for 20 [ -e "$QM_RUN_DIR.there" ]
+check "and deleted" quartermaster delete pvc apart --wait=false
+check "it says by which process" wait_for 10 held apart "process $apart"
+check "it can be written" nsenter -m -t $apart touch "$mnt/written"
+kill $apart
+check "when that has ended it goes" wait_for 20 gone apart
+check "what it left is taken away" quartermaster umount "$mnt"
+
 echo "# published by the node service"
 check "a claim" claim two
 check "it becomes Bound" wait_for 10 bound two
@@ -95,10 +132,19 @@ check "it becomes Bound" wait_for 10 bound four
 check "it is mounted" quartermaster mount four "$mnt.four"
 (cd "$mnt.four" && exec sleep 10000) &
 reader=$!
+check "one that its owner unmounted by hand, who has mounted something else there" claim five
+check "it becomes Bound" wait_for 10 bound five
+check "it is mounted" quartermaster mount five "$mnt.five"
+mkdir -p "$mnt.own"
+check "unmounted" umount "$mnt.five"
+check "something else" mount -t tmpfs own "$mnt.own"
+check "is mounted there, too" mount --bind "$mnt.own" "$mnt.five"
 check "quickstart down" ./quickstart down
+check "what is not ours stays" bash -c "mountpoint -q $mnt.own && mountpoint -q $mnt.five"
+umount "$mnt.five" "$mnt.own"
 check "no mount is left" bash -c "! grep -E 'qm-in-use' /proc/self/mountinfo"
 check "no loop device is left" bash -c "! losetup -a | grep -F '$QM_STATE_DIR'"
 check "no file is left" [ ! -e "$QM_STATE_DIR" -a ! -e "$QM_RUN_DIR" ]
 kill "$reader"
-rmdir "$mnt" "$mnt.twice" "$mnt.four"
+rmdir "$mnt" "$mnt.twice" "$mnt.four" "$mnt.five" "$mnt.own"
 plan

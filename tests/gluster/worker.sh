@@ -132,9 +132,9 @@ in_box 1 bash -c "mkdir -p $eph/n1 $eph/n2 && truncate -s 7 $eph/n1/csi-used $ep
 	touch -d '8 days ago' $eph/n1/csi-behind $eph/n2/csi-lost && touch -d '8 days' $eph/n1/csi-ahead && ln -s /etc $eph/n3"
 out=$(printf '%s\n' "list a" "list a" | driver)
 is "$(grep -o '"name":"csi-[a-z]*","kind":"e","size":7,"ready":true,"node":"n[12]"' <<<"$out" | sort | uniq -c | grep -c '^ *2 ')" 5 "all that are there count as content, whatever the clock of who uses them says" || echo "# $out"
-# as if it had been seen for more than a week
+# as if it had been seen for more than a week, an hour ago
 seen_before() { # FILE
-	in_box 1 setfattr -n user.quartermaster.seen -v "$(in_box 1 getfattr --only-values -n user.quartermaster.seen "$1" | awk '{ $5 = 604801; print }')" "$1"
+	in_box 1 setfattr -n user.quartermaster.seen -v "$(in_box 1 getfattr --only-values -n user.quartermaster.seen "$1" | awk '{ $4 -= 3700; $5 = 604801; print }')" "$1"
 }
 seen_before "$eph/n2/csi-lost"
 seen_before "$eph/n1/csi-back"

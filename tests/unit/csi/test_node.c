@@ -230,6 +230,34 @@ static void test_what_is_in_the_way(void **state)
 	assert_int_equal(unstage(ID, in_dir("stage")), GRPC_OK);
 }
 
+/*
+ * The end of an instance takes away what is its own: somebody may have mounted another file system where a volume is
+ * staged, and have that at another place, too.
+ */
+static void test_release_leaves_others(void **state)
+{
+	Csi__V1__NodeStageVolumeRequest q = stage_request(ID);
+	struct error err = ERROR_INIT;
+
+	if (!can_mount)
+		skip();
+	assert_int_equal(call("NodeStageVolume", &q, NULL), GRPC_OK);
+	(void)mkdir(in_dir("stage"), 0755);
+	(void)mkdir(in_dir("elsewhere"), 0755);
+	assert_int_equal(mount("other", in_dir("elsewhere"), "tmpfs", 0, NULL), 0);
+	assert_int_equal(mount(in_dir("elsewhere"), in_dir("stage"), NULL, MS_BIND, NULL), 0);
+	for (int force = 0; force < 2; force++) {
+		assert_int_equal(csi_node_release_all(in_dir("state"), in_dir("run"), force, &err),
+				 0);
+		assert_true(is_mounted(in_dir("elsewhere")));
+		assert_true(is_mounted(in_dir("stage")));
+	}
+	assert_int_equal(umount(in_dir("stage")), 0);
+	assert_int_equal(umount(in_dir("elsewhere")), 0);
+	assert_int_equal(rmdir(in_dir("elsewhere")), 0);
+	assert_int_equal(unstage(ID, in_dir("stage")), GRPC_OK);
+}
+
 /* ---- registration ----------------------------------------------------------------------------- */
 
 static void test_registration(void **state)
@@ -299,6 +327,7 @@ int main(void)
 		cmocka_unit_test(test_directory),
 		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_what_is_in_the_way),
+		cmocka_unit_test(test_release_leaves_others),
 		cmocka_unit_test(test_registration),
 	};
 

@@ -2,6 +2,7 @@
 /* The node service with volumes that are devices: a loop device that hostvol knows as a disk of this machine. */
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "csi/loop.h"
 #include "mounts/bind.h"
 #include "node_setup.h"
@@ -166,8 +167,8 @@ static void lun_resize(const struct loop *l, off_t size)
 }
 
 /*
- * A clone's device may be larger than the file system that it was copied from. ext3 and ext4 are grown before they are
- * mounted: while they are, that takes CAP_SYS_RESOURCE, which the test need not have.
+ * A clone's device may be larger than the file system that it was copied from. Growing ext3 and ext4 while they are
+ * mounted takes CAP_SYS_RESOURCE, which the test need not have: then that is done while they are not.
  */
 static void test_larger_device(void **state)
 {
@@ -296,6 +297,68 @@ static void test_not_grown(void **state)
 		lun_end(&l);
 	}
 	mount_volume.fs_type = (char *)"";
+}
+
+/* Fails, and of what is not mounted it leaves half of something, as one that is killed may. */
+static const char tears[] =
+	"#!/bin/sh\n"
+	"grep -q \"^$1 \" /proc/self/mounts && exit 1\n"
+	"debugfs -w -R 'sif lost+found block[0] 1' $1; debugfs -w -R 'ssv state 2' $1; exit 1\n";
+
+/* What growing has broken is not mounted: whoever writes to it makes that worse. */
+static void test_broken_by_growing(void **state)
+{
+	struct loop l = LOOP_INIT;
+
+	if (!lun_make(&l))
+		skip();
+	lun_as(false);
+	mount_volume.fs_type = (char *)"ext4";
+	lun_resize(&l, 400 << 20);
+	assert_int_equal(lun_stage("none"), GRPC_OK);
+	assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+	lun_resize(&l, 800 << 20);
+	break_program("resize2fs", true);
+	assert_int_equal(file_write(in_dir("bin/resize2fs"), tears, strlen(tears), 0700, NULL), 0);
+	assert_int_equal(lun_stage("none"), GRPC_INTERNAL);
+	assert_false(is_mounted(in_dir("stage-lun")));
+	break_program("resize2fs", false);
+	assert_int_equal(lun_stage("none"), GRPC_INTERNAL);
+	assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+	mount_volume.fs_type = (char *)"";
+	lun_end(&l);
+}
+
+/* Says of each call whether the device was mounted, and does it. */
+static const char tells[] = "#!/bin/sh\n"
+			    "grep -q \"^$1 \" /proc/self/mounts && echo mounted >> ${0%/*}/log || "
+			    "echo apart >> ${0%/*}/log\n"
+			    "PATH=${PATH#*:} exec resize2fs \"$1\"\n";
+
+/* The kernel is asked first, since its journal covers the growth; a machine may die at any time. */
+static void test_kernel_grows(void **state)
+{
+	cleanup_free char *log = NULL;
+	struct loop l = LOOP_INIT;
+
+	if (!lun_make(&l))
+		skip();
+	lun_as(false);
+	mount_volume.fs_type = (char *)"ext4";
+	lun_resize(&l, 400 << 20);
+	assert_int_equal(lun_stage("none"), GRPC_OK);
+	assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+	lun_resize(&l, 800 << 20);
+	break_program("resize2fs", true);
+	assert_int_equal(file_write(in_dir("bin/resize2fs"), tells, strlen(tells), 0700, NULL), 0);
+	assert_int_equal(lun_stage("none"), GRPC_OK);
+	assert_true(lun_bytes() > 600 << 20);
+	assert_int_equal(file_read(in_dir("bin/log"), 0, &log, NULL, NULL), 0);
+	assert_true(str_has_prefix(log, "mounted\n"));
+	break_program("resize2fs", false);
+	assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+	mount_volume.fs_type = (char *)"";
+	lun_end(&l);
 }
 
 static enum grpc_code lun_expand(int64_t bytes)
@@ -529,6 +592,8 @@ int main(void)
 		cmocka_unit_test(test_larger_device),
 		cmocka_unit_test(test_not_large_enough_yet),
 		cmocka_unit_test(test_not_grown),
+		cmocka_unit_test(test_broken_by_growing),
+		cmocka_unit_test(test_kernel_grows),
 		cmocka_unit_test(test_reader_of_device),
 		cmocka_unit_test(test_reader_of_journal),
 		cmocka_unit_test(test_read_only_flag),

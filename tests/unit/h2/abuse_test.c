@@ -4,9 +4,13 @@
 #include <errno.h>
 #include <nghttp2/nghttp2.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* What peers do that mean harm, or are broken: frames are made by hand. */
 enum {
@@ -334,6 +338,79 @@ static void test_too_much_at_a_time(void **state)
 	}
 }
 
+/* ---- a server that is late itself --------------------------------------------------------- */
+
+#define LATE_PEERS 64 /* more than it looks at in one round */
+#define LATE_MS 10500 /* longer than a peer may take for its first frame */
+
+/* A server in a process of its own; *ret says where. */
+static pid_t start_apart(struct fixture *ret)
+{
+	int way[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(way), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		void *state = NULL;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		fixture_setup(&state);
+		_exit(write(way[1], state, sizeof(*ret)) == sizeof(*ret) && pause());
+	}
+	assert_int_equal(read(way[0], ret, sizeof(*ret)), sizeof(*ret));
+	close(way[0]);
+	close(way[1]);
+	return pid;
+}
+
+static void end_apart(pid_t pid, const struct fixture *f)
+{
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	unlink(f->socket);
+	rmdir(f->dir);
+}
+
+/* It has not run for a while, as on a machine that is busy: those who spoke in time are served. */
+static void test_late_server(void **state)
+{
+	struct fixture f;
+	pid_t pid = start_apart(&f);
+	struct buf ask = { 0 };
+	int fds[LATE_PEERS];
+	char data[4096];
+
+	add_greeting(&ask);
+	add_frame(&ask, HEADERS, END_STREAM | END_HEADERS, 1, get_request, GET_LEN);
+	for (size_t i = 0; i < LATE_PEERS; i++) {
+		fds[i] = dial_raw(&f);
+		assert_true(recv(fds[i], data, sizeof(data), 0) > 0); /* it was accepted */
+	}
+	kill(pid, SIGSTOP);
+	for (size_t i = 0; i < LATE_PEERS; i++)
+		assert_true(send_raw(fds[i], &ask, NULL));
+	usleep(LATE_MS * 1000);
+	kill(pid, SIGCONT);
+	for (size_t i = 0; i < LATE_PEERS; i++) {
+		struct buf got = { 0 };
+		size_t len;
+
+		while (!find_frame(&got, HEADERS, &len)) {
+			ssize_t n = recv(fds[i], data, sizeof(data), 0);
+
+			if (n <= 0)
+				fail_msg("peer %zu got no answer", i);
+			buf_add(&got, data, (size_t)n);
+		}
+		buf_done(&got);
+		close(fds[i]);
+	}
+	buf_done(&ask);
+	end_apart(pid, &f);
+}
+
 #define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -343,6 +420,7 @@ int main(void)
 		WITH_FIXTURE(test_endless_headers),  WITH_FIXTURE(test_header_bomb),
 		WITH_FIXTURE(test_ping_flood),	     WITH_FIXTURE(test_half_a_request),
 		WITH_FIXTURE(test_many_connections), WITH_FIXTURE(test_too_much_at_a_time),
+		cmocka_unit_test(test_late_server),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

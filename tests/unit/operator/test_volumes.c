@@ -691,6 +691,22 @@ static void successor_stays(void **state)
 	fixture_free(f);
 }
 
+/* The volume was made by a version that left no mark on it; its successor has one. */
+static void successor_of_unmarked_stays(void **state)
+{
+	struct fixture *f = fixture_online();
+	struct handle id;
+
+	make_again(f, &id);
+	patch(f, &KIND_PV, id.name,
+	      json_pack("{s:{s:{s:n}}}", "metadata", "annotations",
+			"quartermaster.storage/incarnation"));
+	f->on_remove = while_stopped;
+	assert_int_equal(discard_volume(f, &id), 0);
+	assert_true(has_volume(f, POOL, id.name));
+	fixture_free(f);
+}
+
 /* A person deleted the record alone, and while we look for its data another leader makes a volume of that name. */
 static void unrecorded_successor_stays(void **state)
 {
@@ -751,6 +767,7 @@ int main(void)
 		cmocka_unit_test(found_while_making),
 		cmocka_unit_test(used_again),
 		cmocka_unit_test(successor_stays),
+		cmocka_unit_test(successor_of_unmarked_stays),
 		cmocka_unit_test(unrecorded_successor_stays),
 		cmocka_unit_test(snapshots_are_promised),
 		cmocka_unit_test(snapshots_are_given_up),

@@ -91,6 +91,32 @@ static void test_other_machines(void **state)
 	assert_int_equal(now.unused, 3 * DAY);
 }
 
+/*
+ * Nobody has looked for a long time, since the pool was down or the machine slept: its user comes back with us, and has
+ * time to say so.
+ */
+static void test_long_between_looks(void **state)
+{
+	struct sighting mark = seen(5, "a", 1000), look = seen(5, "a", 1000 + 30 * DAY), now, again;
+
+	assert_true(sighting_next(&mark, &look, &now));
+	assert_false(sighting_is_left(&mark, &now, 7 * DAY));
+	assert_false(sighting_is_left(NULL, &now, 7 * DAY));
+	look.at += 60;
+	assert_false(sighting_next(&now, &look, &again));
+	assert_false(sighting_is_left(&now, &again, 7 * DAY));
+	look.at += SIGHTING_STEP_S;
+	assert_true(sighting_next(&now, &look, &again));
+	assert_true(sighting_is_left(&now, &again, 7 * DAY));
+	look.used.tv_sec++;
+	assert_true(sighting_next(&now, &look, &again));
+	assert_false(sighting_is_left(&now, &again, 7 * DAY));
+	/* another machine has not measured that step */
+	look = seen(5, "b", look.at);
+	assert_true(sighting_next(&now, &look, &again));
+	assert_false(sighting_is_left(&now, &again, 7 * DAY));
+}
+
 static void test_seldom_written(void **state)
 {
 	struct sighting mark = seen(5, "a", 1000), look = seen(5, "a", 1000 + SIGHTING_STEP_S - 1),
@@ -119,6 +145,7 @@ int main(void)
 		cmocka_unit_test(test_counts_what_one_machine_measured),
 		cmocka_unit_test(test_use_begins_anew),
 		cmocka_unit_test(test_other_machines),
+		cmocka_unit_test(test_long_between_looks),
 		cmocka_unit_test(test_seldom_written),
 		cmocka_unit_test(test_this_machine),
 	};
