@@ -205,11 +205,14 @@ static int volume_get(struct node_host *h, const char *name, enum volume_look lo
 	ret->state = VOLUME_STARTED;
 	ret->replica = 3;
 	ret->options = volume_options_for(LAYOUT_REPLICATE);
+	json_object_set(ret->options, VOLUME_OPTION_POOL,
+			jget(OF(h, host)->pool, "metadata", "uid"));
 	for (int i = 1; i <= 3; i++) {
 		cleanup_free char *address = xasprintf("10.0.0.%d", i);
 
 		gluster_volume_add_brick(ret, address, i == 2 ? "/bricks/b-2/brick" : NEW_PATH);
 		ret->bricks[i - 1].online = i != 2;
+		ret->bricks[i - 1].pid = i != 2 ? 7 : 0;
 		ret->bricks[i - 1].pending = 0;
 	}
 	return 0;
@@ -787,6 +790,8 @@ static void a_replaced_disk_is_not_waited_for(void **state)
 	world_init(&w, NEW_PATH);
 	w.mounted = w.volume = true;
 	jset(w.pool, json_string("replicate:3"), "spec", "volumeType");
+	jset(w.pool, json_string("v"), "status", "volumeId");
+	jset(w.pool, json_pack("[{s:s, s:b, s:i}]", "id", ID, "whole", 1, "pid", 7), "status", "bricks");
 	json_object_update_new(json_array_get(jget(w.pool, "spec", "bricks"), 1),
 			       json_pack("{s:s, s:s}", "id", "b-3", "path", "/bricks/b-3/brick"));
 	json_array_append_new(jget(w.pool, "spec", "bricks"),
