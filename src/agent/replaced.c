@@ -3,7 +3,10 @@
 #include "agent/state.h"
 #include "base/mem.h"
 
-/* The disk that it lies on, by the node that has it at this address: the brick itself, or the one beside which it lies. */
+/*
+ * The disk that it lies on, by the node that has it at this address: the brick itself, or the one
+ * beside which it lies.
+ */
 static const char *lies_on(const json_t *node, const char *address, const char *path)
 {
 	const json_t *b;

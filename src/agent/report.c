@@ -62,7 +62,10 @@ static bool node_claims(const json_t *node, const char *uuid, const char *id,
 	return false;
 }
 
-/* A disk may have come from another node. What nodes say is read from the API itself: this is before a disk is erased. */
+/*
+ * A disk may have come from another node. What nodes say is read from the API itself: this is
+ * before a disk is erased.
+ */
 static int claimed(void *userdata, const char *uuid, const char *id,
 		   char by[static BRICK_OWNER_MAX], struct error *err)
 {
@@ -170,8 +173,8 @@ static void add_sources(struct looking *l, const char *field, struct source *sou
 }
 
 /*
- * Bricks that were made on this name, and whose disks left it: each is a file system of its own for ever, so what is
- * made on the disk that has the name now gets another id.
+ * Bricks that were made on this name, and whose disks left it: each is a file system of its own for
+ * ever, so what is made on the disk that has the name now gets another id.
  */
 static void set_lost(json_t *device, const json_t *records, const char *name)
 {
@@ -252,7 +255,10 @@ static json_t *device_of(json_t *devices, const char *source, const char *id)
 	}
 	if (free_line)
 		return free_line;
-	/* a brick on its way out: its device is in the spec no more, or another brick has it; still worth a line */
+	/*
+	 * a brick on its way out: its device is in the spec no more, or another brick has it; still
+	 * worth a line
+	 */
 	d = json_object();
 	json_array_append_new(devices, d);
 	return d;

@@ -102,7 +102,10 @@ int report_ask(struct looking *l);
 json_t *report_devices(struct looking *l);
 /* With prepare, brings the plan's bricks to Ready, and devices (from report_devices) up to date with it. */
 json_t *report_bricks(struct looking *l, json_t *devices, bool prepare);
-/* Brings the numbers of bricks up to date. False: one that was mounted does not answer, or its disk is gone. */
+/*
+ * Brings the numbers of bricks up to date. False: one that was mounted does not answer, or its disk
+ * is gone.
+ */
 bool report_usage(struct looking *l, json_t *bricks);
 /* Is all but the numbers (used, free, pending) the same? */
 bool report_same(const json_t *a, const json_t *b, bool *ret_numbers_differ);

@@ -129,9 +129,9 @@ int brick_choose(struct node_host *h, const struct brick_order *o, char uuid[sta
 		if (rc != 0)
 			return rc < 0 ? rc
 				      : error_set(err, EAGAIN,
-						  "The disk of brick %s left its pool and could not "
-						  "be freed yet: it is not there, or another one "
-						  "took its place",
+						  "The disk of brick %s left its pool and could "
+						  "not be freed yet: it is not there, or another "
+						  "one took its place",
 						  o->id);
 	}
 	if (o->known_uuid && strlen(o->known_uuid) == UUID_TEXT_MAX - 1)
@@ -192,7 +192,10 @@ static bool check_marker(struct node_host *h, const struct brick_order *o, bool 
 }
 
 /* ---- whose it is --------------------------------------------------------------------------- */
-/* 1: the file system is on record for another brick of this node. What cannot be read may be its record. */
+/*
+ * 1: the file system is on record for another brick of this node. What cannot be read may be its
+ * record.
+ */
 static int recorded(struct node_host *h, const char *uuid, const char *id,
 		    char by[static BRICK_OWNER_MAX], struct error *err)
 {
@@ -244,11 +247,12 @@ bool brick_spoken_for(struct node_host *h, const struct brick_order *o, const ch
 
 /* ---- preparing ----------------------------------------------------------------------------- */
 /*
- * Is what has the name of a brick's disk, which is nowhere, another disk? Where both say who they are, that decides:
- * the same disk without its file system was erased, or is broken, and is not made anew unasked. Where one of them
- * does not, an empty device is taken for another one: a disk that is merely away has no name at all, and of one that
- * was erased nothing is left that a brick could be. A device with data on it is not: that somebody once allowed to
- * erase what had this name says nothing of what has it today.
+ * Is what has the name of a brick's disk, which is nowhere, another disk? Where both say who they
+ * are, that decides: the same disk without its file system was erased, or is broken, and is not
+ * made anew unasked. Where one of them does not, an empty device is taken for another one: a disk
+ * that is merely away has no name at all, and of one that was erased nothing is left that a brick
+ * could be. A device with data on it is not: that somebody once allowed to erase what had this name
+ * says nothing of what has it today.
  */
 static bool is_another(const json_t *record, const struct device_facts *f)
 {
@@ -257,7 +261,10 @@ static bool is_another(const json_t *record, const struct device_facts *f)
 	return wwn && f->wwn[0] ? !streq(wwn, f->wwn) : !f->signature[0];
 }
 
-/* Another disk has its name and can be used, or is in use already: as the brick that took its place. */
+/*
+ * Another disk has its name and can be used, or is in use already: as the brick that took its
+ * place.
+ */
 static bool is_replaced(struct node_host *h, const struct brick_order *o, const json_t *record,
 			const struct device_facts *now, struct device_verdict *there)
 {
@@ -279,12 +286,15 @@ static void miss(struct node_host *h, const struct brick_order *o, json_t *recor
 	struct device_verdict there;
 	const char *wwn = jstr(record, "wwn");
 
-	/* nothing can be done with what is left of its mount, which keeps the disk's name from the next one */
+	/*
+	 * nothing can be done with what is left of its mount, which keeps the disk's name from the
+	 * next one
+	 */
 	h->ops->unmount(h, at, NULL);
 	if (is_replaced(h, o, record, now, &there)) {
 		fail(ret, "Missing", "Replaced",
-		     "The disk of brick %s (file system %s) is not there, and another one is in its "
-		     "place at %s: a new brick is made there",
+		     "The disk of brick %s (file system %s) is not there, and another one is in "
+		     "its place at %s: a new brick is made there",
 		     o->id, ret->uuid, o->device);
 		if (jbool(record, "replaced"))
 			return;
@@ -292,12 +302,13 @@ static void miss(struct node_host *h, const struct brick_order *o, json_t *recor
 		record_put(h, o->id, record, NULL);
 	} else if (now->error == 0 && wwn && streq(wwn, now->wwn)) {
 		fail(ret, "Missing", "Erased",
-		     "%s is the disk of brick %s (%s), but its file system %s is not on it any more: "
-		     "restore it, or remove the device from the spec and add it again",
+		     "%s is the disk of brick %s (%s), but its file system %s is not on it any "
+		     "more: restore it, or remove the device from the spec and add it again",
 		     o->device, o->id, wwn, ret->uuid);
 	} else {
 		fail(ret, "Missing", "NotFound",
-		     "The disk of brick %s (%s, file system %s) is not there: attach it again%s%.150s",
+		     "The disk of brick %s (%s, file system %s) is not there: attach it "
+		     "again%s%.150s",
 		     o->id, o->device, ret->uuid,
 		     now->error	       ? ""
 		     : o->settled      ? ", or erase what has its name now: "
@@ -307,8 +318,8 @@ static void miss(struct node_host *h, const struct brick_order *o, json_t *recor
 }
 
 /*
- * The device that carries our file system; "" when it was never made, and may be made on what was seen; false: a
- * verdict was given.
+ * The device that carries our file system; "" when it was never made, and may be made on what was
+ * seen; false: a verdict was given.
  */
 static bool locate(struct node_host *h, const struct brick_order *o, json_t *record, bool ready,
 		   struct device_facts *seen, struct brick_result *ret)
@@ -502,7 +513,10 @@ static int release_device(struct node_host *h, const char *name, json_t *record,
 		return jbool(record, "ready") && !jbool(record, "freeing") ? 1 : 0;
 	if (rc < 0)
 		return rc;
-	/* given up while it was away, and not by a person: what is on it is destroyed by nobody unasked */
+	/*
+	 * given up while it was away, and not by a person: what is on it is destroyed by nobody
+	 * unasked
+	 */
 	if (jbool(record, "replaced"))
 		return 1;
 	json_object_set_new(record, "freeing", json_true());

@@ -16,8 +16,9 @@ struct brick_order { /* an entry of status.plan.bricks */
 	const char *pool_uid; /* which pool of that name; NULL: whoever ordered it did not say */
 	const char *parent; /* the brick beside which it lies, in the same root; NULL: it lies alone */
 	bool wipe;
-	bool erase; /* the spec lets any disk of this name be erased, such as one that is in the place of the brick's own */
-	bool settled; /* its disk has been away for a while: a machine that starts may show another one first */
+	bool erase; /* the spec lets whatever disk has this name be erased */
+	/* Its disk has been away for a while: a machine that starts may show another one first. */
+	bool settled;
 	const char *node_uid;
 	const char *known_uuid; /* what status.agent remembers of an earlier life, or NULL */
 	bool known_ready; /* and that it was in use then */
@@ -25,8 +26,11 @@ struct brick_order { /* an entry of status.plan.bricks */
 	 * cache; without meaning where brick_known. With it the brick is the pool's also where the record names another
 	 * of its name. */
 	bool prepared;
-	/* Whose brick, but `id`, a file system of this UUID is by what nodes report, asked anew: 1 and who it is, 0: nobody's,
-	 * -errno: that cannot be asked, and nothing is formatted. NULL: there are no other nodes. */
+	/*
+	 * Whose brick, but `id`, a file system of this UUID is by what nodes report, asked anew: 1
+	 * and who it is, 0: nobody's, -errno: that cannot be asked, and nothing is formatted. NULL:
+	 * there are no other nodes.
+	 */
 	int (*claimed)(void *userdata, const char *uuid, const char *id,
 		       char by[static BRICK_OWNER_MAX], struct error *err);
 	void *userdata;
@@ -53,19 +57,22 @@ bool brick_is_there(struct node_host *h, const char *path, const char *id);
 /* Chooses the UUID and records it. To be reported before brick_prepare. */
 int brick_choose(struct node_host *h, const struct brick_order *o, char uuid[static UUID_TEXT_MAX],
 		 struct error *err);
-/* Is the file system on this device some other brick's? Then it is formatted for none, whatever wipe says; the verdict
- * says so, or that it cannot be known. */
+/*
+ * Is the file system on this device some other brick's? Then it is formatted for none, whatever
+ * wipe says; the verdict says so, or that it cannot be known.
+ */
 bool brick_spoken_for(struct node_host *h, const struct brick_order *o, const char *device,
 		      const struct device_facts *f, struct device_verdict *ret);
 /*
- * Brings the brick to Ready, or says in the verdict why not. Every step can be repeated. Missing with the reason
- * Replaced: its disk is not there, and another one, which can be used, has its name.
+ * Brings the brick to Ready, or says in the verdict why not. Every step can be repeated. Missing
+ * with the reason Replaced: its disk is not there, and another one, which can be used, has its
+ * name.
  */
 void brick_prepare(struct node_host *h, const struct brick_order *o, struct brick_result *ret);
 /*
- * A brick that left its pool: unmounted, its signature (or its own tree) removed. 0: gone;
- * > 0: its disk is not there; it stays on record and is freed when it appears. One that was replaced while it was
- * away is not: it stays as it is, and is reported when it appears.
+ * A brick that left its pool: unmounted, its signature (or its own tree) removed. 0: gone; > 0: its
+ * disk is not there; it stays on record and is freed when it appears. One that was replaced while
+ * it was away is not: it stays as it is, and is reported when it appears.
  */
 int brick_release(struct node_host *h, const char *id, struct error *err);
 /* The records of this node's bricks: {id, uuid, device|directory, path, pool, poolUid, ready, wwn, replaced (another

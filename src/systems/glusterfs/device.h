@@ -30,7 +30,10 @@ int device_find(const char *uuid, char device[static DEVICE_PATH_MAX], struct er
 /* The same with another sysfs and another look, for tests. */
 int device_find_in(const char *sysfs, void (*probe)(const char *device, struct device_facts *ret),
 		   const char *uuid, char device[static DEVICE_PATH_MAX], struct error *err);
-/* Whether a device that is named by its number is no more; what was mounted from it may still be there. */
+/*
+ * Whether a device that is named by its number is no more; what was mounted from it may still be
+ * there.
+ */
 bool device_gone(unsigned major, unsigned minor);
 int device_format(const char *device, const struct device_facts *seen, const char *uuid,
 		  const char *label, struct error *err);

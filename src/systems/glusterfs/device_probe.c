@@ -135,7 +135,9 @@ static bool has_entries(const char *path)
 	return found;
 }
 
-/* A map of a whole disk holds the disk, not the partitions that the kernel sees on each path to it. */
+/*
+ * A map of a whole disk holds the disk, not the partitions that the kernel sees on each path to it.
+ */
 static bool is_held(const char *sysfs, const char *name)
 {
 	cleanup_free char *own = xasprintf("%s/class/block/%s/holders", sysfs, name),
@@ -208,9 +210,10 @@ static void path_of(const char *name, char path[static DEVICE_PATH_MAX])
 }
 
 /*
- * Partitions and whole devices alike. A path of a multipath map, or a member of a mirror, shows the file system too;
- * it is in use by the map for ever, and what is written to it alone breaks the mirror. A member without its array
- * is none of ours. One that something else holds comes last, so that whoever tries it says what is wrong.
+ * Partitions and whole devices alike. A path of a multipath map, or a member of a mirror, shows the
+ * file system too; it is in use by the map for ever, and what is written to it alone breaks the
+ * mirror. A member without its array is none of ours. One that something else holds comes last, so
+ * that whoever tries it says what is wrong.
  */
 int device_find_in(const char *sysfs, void (*probe)(const char *device, struct device_facts *ret),
 		   const char *uuid, char device[static DEVICE_PATH_MAX], struct error *err)
@@ -221,8 +224,8 @@ int device_find_in(const char *sysfs, void (*probe)(const char *device, struct d
 	bool found = false, top = false;
 
 	if (!dir)
-		return error_errno(err, errno, "Cannot list the block devices of this machine in %s",
-				   list);
+		return error_errno(err, errno,
+				   "Cannot list the block devices of this machine in %s", list);
 	while (!top && (e = readdir(dir))) {
 		struct device_facts f;
 		char path[DEVICE_PATH_MAX];
@@ -257,7 +260,10 @@ int device_find(const char *uuid, char device[static DEVICE_PATH_MAX], struct er
 	return device_find_in("/sys", device_probe, uuid, device, err);
 }
 
-/* The last look before the only write: whatever was said of the device since it was decided is believed by nobody. */
+/*
+ * The last look before the only write: whatever was said of the device since it was decided is
+ * believed by nobody.
+ */
 static int look_again(const char *device, const char *path, const struct device_facts *seen,
 		      struct error *err)
 {
@@ -284,9 +290,9 @@ static int look_again(const char *device, const char *path, const struct device_
 }
 
 /*
- * It is held open, and everything happens through that: whatever its name leads to a moment later, this device it is,
- * and while it is held its number goes to no other. mkfs.xfs takes O_EXCL, and looks for signatures once more where
- * none was seen.
+ * It is held open, and everything happens through that: whatever its name leads to a moment later,
+ * this device it is, and while it is held its number goes to no other. mkfs.xfs takes O_EXCL, and
+ * looks for signatures once more where none was seen.
  */
 int device_format(const char *device, const struct device_facts *seen, const char *uuid,
 		  const char *label, struct error *err)

@@ -26,7 +26,7 @@ struct device_facts {
 	bool directory; /* asked for as a directory */
 	bool block; /* is a block device; for a directory: is one, or can be made */
 	bool in_use; /* somebody holds it exclusively (mounted, RAID, LVM, swap…) */
-	bool held; /* another device is made of it: what is on it is to be reached through that one */
+	bool held; /* another device is made of it, through which what is on it is reached */
 	bool read_only;
 	bool symlink; /* a directory below a symbolic link: not accepted */
 	bool inside_brick; /* a directory that lies inside somebody's brick */
@@ -70,21 +70,24 @@ struct node_host_ops {
 	void (*probe_device)(struct node_host *h, const char *device, struct device_facts *ret);
 	void (*probe_directory)(struct node_host *h, const char *directory,
 				struct device_facts *ret);
-	/* The device that carries an XFS file system of this UUID, under whatever name; -ENOENT: none. Where it is seen on
-	 * several, on the paths of a multipath map or the members of an array too: the uppermost. */
+	/*
+	 * The device that carries an XFS file system of this UUID, under whatever name; -ENOENT:
+	 * none. Where it is seen on several, on the paths of a multipath map or the members of an
+	 * array too: the uppermost.
+	 */
 	int (*find_device)(struct node_host *h, const char *uuid,
 			   char device[static DEVICE_PATH_MAX], struct error *err);
 	/*
-	 * Makes an XFS file system of this UUID on the device that was seen, in place of what was seen on it. Looks
-	 * again just before: -EBUSY when the device is in use, -ESTALE when it is another one, or carries anything
-	 * else, than when that was decided.
+	 * Makes an XFS file system of this UUID on the device that was seen, in place of what was
+	 * seen on it. Looks again just before: -EBUSY when the device is in use, -ESTALE when it is
+	 * another one, or carries anything else, than when that was decided.
 	 */
 	int (*format)(struct node_host *h, const char *device, const struct device_facts *seen,
 		      const char *uuid, const char *label, struct error *err);
 	/*
-	 * Mounts at mountpoint (made as needed); > 0: it was mounted there before. With project quota where the kernel
-	 * has it. Refuses when another file system is mounted there, unless that one's device is gone: what is left of
-	 * it is detached.
+	 * Mounts at mountpoint (made as needed); > 0: it was mounted there before. With project
+	 * quota where the kernel has it. Refuses when another file system is mounted there, unless
+	 * that one's device is gone: what is left of it is detached.
 	 */
 	int (*mount)(struct node_host *h, const char *device, const char *uuid,
 		     const char *mountpoint, struct error *err);

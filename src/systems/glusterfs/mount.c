@@ -69,9 +69,9 @@ static int mounted_at(const char *mountpoint, dev_t *ret, struct error *err)
 }
 
 /*
- * What is mounted there and is not to be: only when its device is no more does it go. It is ours by the place, and
- * nothing can be read from or written to it. Whoever still has files of it open keeps them; a brick's process ends
- * by itself as soon as its health check fails.
+ * What is mounted there and is not to be: only when its device is no more does it go. It is ours by
+ * the place, and nothing can be read from or written to it. Whoever still has files of it open
+ * keeps them; a brick's process ends by itself as soon as its health check fails.
  */
 static int detach_dead(const char *device, const char *mountpoint, dev_t dead, struct error *err)
 {
@@ -122,7 +122,10 @@ int brick_mount(const char *device, const char *mountpoint, struct error *err)
 	if (rc < 0)
 		return rc;
 	rc = mount_with(&m, "inode64,prjquota", "inode64");
-	/* the kernel takes it for a second one of that UUID while somebody has files of the dead one open */
+	/*
+	 * the kernel takes it for a second one of that UUID while somebody has files of the dead
+	 * one open
+	 */
 	if (rc == -EINVAL && old)
 		rc = mount_with(&m, "inode64,nouuid,prjquota", "inode64,nouuid");
 	return rc < 0 ? error_errno(err, -rc, "Cannot mount %s on %s", device, mountpoint) : 0;

@@ -11,7 +11,10 @@
  * A brick's file system and the small tree in it: ROOT/.quartermaster.json says whose it is,
  * ROOT/brick is what Gluster gets. See host.h for the meaning of each operation.
  */
-/* The device of the uppermost mount at mountpoint, by the text of a mountinfo file; false: there is none. */
+/*
+ * The device of the uppermost mount at mountpoint, by the text of a mountinfo file; false: there is
+ * none.
+ */
 bool mountinfo_device(const char *text, const char *mountpoint, dev_t *ret);
 int brick_mount(const char *device, const char *mountpoint, struct error *err);
 int brick_unmount(const char *mountpoint, struct error *err);

@@ -109,7 +109,10 @@ static bool is_lost(const struct source *s)
 	return false;
 }
 
-/* An id is a file system once and for all: what is made on a disk that took another's name gets the next one. */
+/*
+ * An id is a file system once and for all: what is made on a disk that took another's name gets the
+ * next one.
+ */
 void source_next_id(struct source *s)
 {
 	const struct plan_node *n = s->node;

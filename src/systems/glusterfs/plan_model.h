@@ -21,7 +21,7 @@ struct source {
 	int64_t size;
 	bool listed; /* in the node's spec, as opposed to known from a pool only */
 	bool fit; /* the agent says that it can be used */
-	const char *replaced; /* the brick whose disk is gone, and has this one in its place; NULL: none */
+	const char *replaced; /* the brick whose disk is gone, with this one in its place, or NULL */
 	struct plan_pool *pool; /* the pool whose spec names it, NULL: none */
 	bool taken; /* by a pool, or still held by one that it is leaving */
 	const struct source

@@ -52,8 +52,9 @@ static bool is_empty(const struct plan_model *m, const struct plan_pool *p)
 }
 
 /*
- * Another disk has the place of the brick's own, which is gone. Of a pool with one copy that was the data: it is
- * waited for while anything is in the pool. Nor is anything placed on a node in maintenance, or moved away.
+ * Another disk has the place of the brick's own, which is gone. Of a pool with one copy that was
+ * the data: it is waited for while anything is in the pool. Nor is anything placed on a node in
+ * maintenance, or moved away.
  */
 static bool was_replaced(const struct plan_model *m, const struct plan_pool *p,
 			 const struct source *s, const char *id)

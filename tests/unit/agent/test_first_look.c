@@ -532,7 +532,10 @@ static void world_init_wiped(struct world *w)
 	w->marker = NULL;
 }
 
-/* The disk comes from another node, which reports it as its own; that is asked of the API before it is erased. */
+/*
+ * The disk comes from another node, which reports it as its own; that is asked of the API before it
+ * is erased.
+ */
 static void wipe_asks_the_nodes(void **state)
 {
 	struct world w;
@@ -780,7 +783,10 @@ static void gluster_gets_only_what_is_mounted(void **state)
 	}
 }
 
-/* n2's disk is gone, and the brick that is to take its place is there; when is the old one given up? */
+/*
+ * n2's disk is gone, and the brick that is to take its place is there; when is the old one given
+ * up?
+ */
 static void a_replaced_disk_is_not_waited_for(void **state)
 {
 	json_t *devices = json_pack("[{s:s, s:s, s:s}]", "brick", "b-2", "state", "Missing",

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Disks that swap their names, are replaced, come back, or are seen on several paths: which of them is used, or erased. */
+/*
+ * Disks that swap their names, are replaced, come back, or are seen on several paths: which of them
+ * is used, or erased.
+ */
 #include "base/file.h"
 #include "base/mem.h"
 #include "systems/glusterfs/brick.h"
@@ -272,7 +275,10 @@ static const json_t *record_of(struct machine *m, const char *id)
 }
 
 /* ---- what is erased ------------------------------------------------------------------------ */
-/* sdb holds a brick, sdc is another's to be, and listed in wipe; then they swap their names at a start. */
+/*
+ * sdb holds a brick, sdc is another's to be, and listed in wipe; then they swap their names at a
+ * start.
+ */
 static void wipe_spares_the_nodes_own_brick(void **state)
 {
 	struct brick_order wiped = brick_b;
@@ -354,7 +360,8 @@ static void format_is_told_what_was_seen(void **state)
 
 static void a_device_is_what_was_seen_of_it(void **state)
 {
-	struct device_facts seen = { .block = true, .major = 8, .minor = 16, .size = 1 }, now = seen;
+	struct device_facts seen = { .block = true, .major = 8, .minor = 16, .size = 1 };
+	struct device_facts now = seen;
 
 	assert_true(device_unchanged(&seen, &now));
 	now.minor = 32;
@@ -373,7 +380,10 @@ static void a_device_is_what_was_seen_of_it(void **state)
 	assert_false(device_unchanged(&seen, &now));
 }
 
-/* A crash left half a file system, and the disk has another name since: it is made again there, and mounted. */
+/*
+ * A crash left half a file system, and the disk has another name since: it is made again there, and
+ * mounted.
+ */
 static void half_made_disk_that_moved(void **state)
 {
 	struct machine m;
@@ -469,7 +479,10 @@ static void a_disk_that_is_away_is_waited_for(void **state)
 	machine_done(&m);
 }
 
-/* Its place is taken by a brick of its own; should the old one come back, it is neither used for that nor erased. */
+/*
+ * Its place is taken by a brick of its own; should the old one come back, it is neither used for
+ * that nor erased.
+ */
 static void the_old_disk_comes_back(void **state)
 {
 	struct brick_order new_one = brick_a;
@@ -578,7 +591,10 @@ static void probe_paths(const char *device, struct device_facts *f)
 	}
 }
 
-/* As in /sys: two paths to a disk with a partition, of which multipath makes dm-0 and dm-1; a mirror of sdc and sdd. */
+/*
+ * As in /sys: two paths to a disk with a partition, of which multipath makes dm-0 and dm-1; a
+ * mirror of sdc and sdd.
+ */
 static void the_uppermost_is_found(void **state)
 {
 	char dir[] = "/tmp/qm-sysfs.XXXXXX";
@@ -609,7 +625,10 @@ static void the_uppermost_is_found(void **state)
 	assert_int_equal(remove_tree(dir, NULL), 0);
 }
 
-/* A mirror that is not put together: what is written to one member alone would be lost, or spoil the other. */
+/*
+ * A mirror that is not put together: what is written to one member alone would be lost, or spoil
+ * the other.
+ */
 static void a_member_alone_is_not_used(void **state)
 {
 	char dir[] = "/tmp/qm-sysfs.XXXXXX";

@@ -424,7 +424,10 @@ static const json_t *brick_on(const json_t *pool, const char *node)
 	return NULL;
 }
 
-/* The disk in its place becomes a brick of its own; the old one is held until its volume has let go of it. */
+/*
+ * The disk in its place becomes a brick of its own; the old one is held until its volume has let go
+ * of it.
+ */
 static void replaced_disk_is_used(void **state)
 {
 	cleanup_json json_t *nodes = cluster(3, 1), *volumes = json_pack("{s:i}", "gold-1", 2);
@@ -509,7 +512,10 @@ static void replaced_disk_is_not_used(void **state)
 	}
 }
 
-/* The name of a disk that was lost and given up: what is made on the next one has another id, again and again. */
+/*
+ * The name of a disk that was lost and given up: what is made on the next one has another id, again
+ * and again.
+ */
 static void ids_of_lost_bricks_are_not_used_again(void **state)
 {
 	cleanup_json json_t *nodes = cluster(3, 1), *lost = json_array();

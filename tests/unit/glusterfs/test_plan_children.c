@@ -253,12 +253,41 @@ static void odd_ones_stay(void **state)
 	plan_output_done(&out);
 }
 
+/* The disk below both is replaced under its name: both get new bricks, and the old ones wait. */
+static void follows_onto_another_disk(void **state)
+{
+	cleanup_json json_t *nodes = cluster(3, 1);
+	cleanup_json json_t *pools = made(nodes);
+	cleanup_free char *old = xstrdup(
+		jstr(brick_on(jget(json_array_get(pools, 0), "spec", "bricks"), "n1"), "id"));
+	cleanup_free char *beside = xstrdup(
+		jstr(brick_on(jget(json_array_get(pools, 1), "spec", "bricks"), "n1"), "id"));
+	json_t *report = json_array_get(
+		jget(json_array_get(nodes, 0), "status", "agent", "devices"), 0);
+
+	json_object_update_new(report, json_pack("{s:s, s:s, s:s, s:[s]}", "state", "Missing",
+						 "reason", "Replaced", "brick", old, "lost", old));
+	struct plan_output out = plan("replicate:3", nodes, pools, NULL);
+	const json_t *parent = brick_on(jget(named(&out, "gold-1"), "spec", "bricks"), "n1"),
+		     *child = brick_on(jget(named(&out, "pvc-1"), "spec", "bricks"), "n1");
+	assert_string_not_equal(jstr(parent, "id"), old);
+	assert_string_not_equal(jstr(child, "id"), beside);
+	assert_string_equal(jstr(child, "parent"), jstr(parent, "id"));
+	assert_true(ordered(&out, "n1", "bricks", jstr(parent, "id")));
+	assert_true(ordered(&out, "n1", "bricks", jstr(child, "id")));
+	assert_true(ordered(&out, "n1", "bricks", old));
+	assert_true(ordered(&out, "n1", "bricks", beside));
+	assert_int_equal(json_array_size(jget(out.node_plans, "n1", "release")), 0);
+	plan_output_done(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lies_beside),
 		cmocka_unit_test_prestate(lies_beside, (void *)1),
 		cmocka_unit_test(follows_its_pool),
+		cmocka_unit_test(follows_onto_another_disk),
 		cmocka_unit_test(one_at_a_time),
 		cmocka_unit_test(name_that_comes_again),
 		cmocka_unit_test(odd_ones_stay),
