@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scenario.h"
+#include "hardware.h"
 
 #include "base/mem.h"
 #include "base/str.h"
@@ -120,7 +121,7 @@ static bool check_claim(struct check *c, const struct sim_claim *claim)
 
 	if (!o)
 		return wrong(c, "claim %s is lost", claim->name);
-	if (!is_bound(o) && c->s->big && !has_room(c, claim->size))
+	if (!is_bound(o) && (c->s->big || c->s->pools_deleted) && !has_room(c, claim->size))
 		return true;
 	if (!is_bound(o))
 		return wrong(c, "claim %s is not Bound: %s", claim->name,
@@ -298,7 +299,10 @@ static bool has_spare(const struct scenario *s, const struct model_volume *v)
 		for (size_t k = 0; k < v->brick_count; k++)
 			member |= v->bricks[k].node == n;
 		for (int d = 0; s->nodes[i].wanted && !member && d < MODEL_DEVICES; d++) {
-			if (s->nodes[i].devices[d] && !in_volume(s, n, &n->devices[d]))
+			const struct model_device *device = &n->devices[d];
+
+			if (device->size && s->nodes[i].devices[model_device_slot(device)] &&
+			    !in_volume(s, n, device))
 				return true;
 		}
 	}
@@ -311,7 +315,7 @@ static bool device_wanted(const struct scenario *s, const struct model_brick *b)
 	const struct sim_node *n = &s->nodes[b->node - m->nodes];
 	const struct model_device *d = model_device_of_path(b->node, b->path);
 
-	return n->wanted && d && n->devices[d - b->node->devices];
+	return n->wanted && d && n->devices[model_device_slot(d)];
 }
 
 /* What was taken out of a spec is emptied, if there is a place to go to; it is not held for ever. */
@@ -357,9 +361,52 @@ static bool check_device(struct check *c, int i, int d)
 		return true;
 	if (!c->s->nodes[i].wanted && m->agent_wanted)
 		return true; /* its node is not gone yet; that is looked at elsewhere */
-	if (!c->s->nodes[i].devices[d] && c->s->nodes[i].wanted && *device->signature)
+	if (!c->s->nodes[i].devices[model_device_slot(device)] && c->s->nodes[i].wanted &&
+	    *device->uuid)
 		return wrong(c, "%s %s was taken out of the spec and is not released", m->name,
 			     device->name);
+	return true;
+}
+
+/* What the agent says of a device that is declared. */
+static const char *device_state(struct check *c, int i, const char *device)
+{
+	const json_t *o = named(c->nodes, c->s->nodes[i].name), *d;
+	size_t k;
+
+	json_array_foreach (jget(o, "status", "agent", "devices"), k, d)
+		if (streq(jstr(d, "device"), device))
+			return jstr(d, "state");
+	return NULL;
+}
+
+/* What no volume has can be used, and is, where there is enough of it for a set. */
+static bool check_free(struct check *c)
+{
+	int free_nodes = 0;
+
+	for (int i = 0; i < c->s->node_count; i++) {
+		const struct model_node *m = &c->s->model.nodes[i];
+		bool has_free = false;
+
+		for (int d = 0; c->s->nodes[i].wanted && d < MODEL_DEVICES; d++) {
+			const struct model_device *device = &m->devices[d];
+			const char *state;
+
+			if (!device->size || in_volume(c->s, m, device) ||
+			    !c->s->nodes[i].devices[model_device_slot(device)])
+				continue;
+			state = device_state(c, i, device->name);
+			if (!streq(state, "Available"))
+				return wrong(c, "%s %s is free, but %s", m->name, device->name,
+					     state ? state : "not reported");
+			has_free = true;
+		}
+		free_nodes += has_free;
+	}
+	if (free_nodes >= c->s->bricks)
+		return wrong(c, "%d nodes have free devices, and no pool is made of them",
+			     free_nodes);
 	return true;
 }
 
@@ -384,7 +431,7 @@ static bool check_nodes(struct check *c)
 				return false;
 		}
 	}
-	return check_emptied(c);
+	return check_emptied(c) && check_free(c);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------------------- */
@@ -465,6 +512,7 @@ static void pool_event(const struct kube_event *event, void *userdata)
 		json_object_del(s->pool_sources, name);
 	if (event->type != KUBE_ADDED && event->type != KUBE_MODIFIED)
 		return;
+	hardware_pool_event(s, event->object);
 	mine = sources(s, event->object);
 	json_object_set_new(s->pool_sources, name, mine);
 	json_object_foreach (s->pool_sources, other, theirs) {

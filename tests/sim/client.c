@@ -56,6 +56,10 @@ int world_call_begin(struct proc *p, bool write, const char *what, enum fault *r
 	if (p->dead)
 		return dead(err);
 	p->world->calls++;
+	while (task_self(s) && s->now_ms < p->frozen_until_ms && !p->dead)
+		task_sleep(s, p->frozen_until_ms - s->now_ms);
+	if (p->dead)
+		return dead(err);
 	if (task_self(s))
 		task_sleep(s, sim_chance(s, 200) ? sim_below(s, 500) : sim_below(s, 4));
 	if (p->dead)
@@ -117,6 +121,7 @@ struct call {
 	enum kube_patch patch_type;
 	json_t *object;
 	char *uid, *version, *propagation;
+	char *meant; /* the uid of the object that a status was decided for; NULL: not known */
 };
 
 static char *copy(const char *s)
@@ -132,6 +137,7 @@ static void call_done(struct call *c)
 	free(c->uid);
 	free(c->version);
 	free(c->propagation);
+	free(c->meant);
 	json_decref(c->object);
 }
 
@@ -154,6 +160,14 @@ static int perform(const struct call *c, json_t **ret, struct error *err)
 	}
 }
 
+/* A status is of the object that it was decided for, not of one that has its name now. */
+static void check_meant(const struct call *c, const json_t *result)
+{
+	if (c->meant && result && !streq(c->meant, object_uid(result)))
+		sim_fail(c->proc->sim, "%s writes the status of one %s %s to another of that name",
+			 c->proc->name, c->kind->kind, c->name);
+}
+
 static void perform_late(void *arg)
 {
 	struct call *c = arg;
@@ -164,6 +178,8 @@ static void perform_late(void *arg)
 	w->happens_late = true;
 	rc = perform(c, &result, NULL);
 	w->happens_late = false;
+	if (rc >= 0)
+		check_meant(c, result);
 	sim_trace(c->proc->sim, "%-12s %s %s happens now: %d", c->proc->name, c->kind->kind,
 		  c->name ? c->name : "", rc);
 	call_done(c);
@@ -200,7 +216,9 @@ static int write_call(struct call *c, json_t **ret, struct error *err)
 		return late(c, err);
 	if (rc == 0) {
 		rc = perform(c, &result, err);
-		if (rc < 0)
+		if (rc >= 0)
+			check_meant(c, result);
+		else
 			sim_trace(p->sim, "%-12s %s: answered %s", p->name, what,
 				  error_text(err, rc));
 		rc = call_end(p, fault, rc, err);
@@ -227,6 +245,8 @@ static int sim_get(struct kube *k, const struct kind *kind, const char *ns, cons
 	if (rc < 0)
 		return rc;
 	rc = call_end(p, fault, p->store->ops->get(p->store, kind, ns, name, &object, err), err);
+	if (rc >= 0 && p->world->change_answer)
+		p->world->change_answer(p, kind, object);
 	if (rc >= 0)
 		*ret = TAKE_PTR(object);
 	return rc;
@@ -260,6 +280,8 @@ static int sim_create(struct kube *k, const struct kind *kind, const json_t *obj
 	struct call c = { .proc = p, .store = p->store, .type = CALL_CREATE, .kind = kind };
 
 	c.object = json_deep_copy(object);
+	if (p->world->change_write)
+		p->world->change_write(p->world, kind, c.object);
 	return write_call(&c, ret, err);
 }
 
@@ -286,7 +308,11 @@ static int sim_patch(struct kube *k, const struct kind *kind, const char *ns, co
 	c.subresource = copy(subresource);
 	c.patch_type = type;
 	c.object = json_deep_copy(patch);
-	mutate_patch(p->world->mutant, kind, c.object);
+	if (subresource)
+		c.meant = copy(proc_first_read(p, kind, name));
+	if (p->world->change_write)
+		p->world->change_write(p->world, kind, c.object);
+	mutate_patch(p->world->mutant, kind, p->visible != NULL, c.object);
 	return write_call(&c, ret, err);
 }
 

@@ -8,17 +8,18 @@
 
 void machines_init(struct model *m, struct world *w)
 {
-	*m = (struct model){ .world = w, .next_trust = 1 };
+	*m = (struct model){ .world = w, .next_trust = 1, .heal_ms = 333 };
 }
 
 void machines_done(struct model *m)
 {
 	for (size_t i = 0; i < MODEL_NODES; i++) {
-		for (size_t k = 0; k < MODEL_DEVICES; k++) {
-			json_decref(m->nodes[i].devices[k].marker);
-			json_decref(m->nodes[i].devices[k].trees);
-		}
+		for (size_t k = 0; k < MODEL_DEVICES; k++)
+			model_device_clear(&m->nodes[i].devices[k]);
 		json_decref(m->nodes[i].records);
+		json_decref(m->nodes[i].root_dirs);
+		json_decref(m->nodes[i].dead_mounts);
+		json_decref(m->nodes[i].wipe);
 	}
 	for (size_t i = 0; i < MODEL_VOLUMES; i++) {
 		json_decref(m->volumes[i].options);
@@ -37,7 +38,12 @@ struct model_node *model_node_add(struct model *m, const char *name, const char 
 
 	while (*n->name)
 		n++;
-	*n = (struct model_node){ .model = m, .up = true, .records = json_object() };
+	*n = (struct model_node){ .model = m,
+				  .up = true,
+				  .records = json_object(),
+				  .root_dirs = json_object(),
+				  .dead_mounts = json_object(),
+				  .wipe = json_object() };
 	snprintf(n->name, sizeof(n->name), "%s", name);
 	snprintf(n->address, sizeof(n->address), "%s", address);
 	snprintf(n->uuid, sizeof(n->uuid), "00000000-0000-4000-8000-%012d", (int)(n - m->nodes));
@@ -74,13 +80,14 @@ struct model_device *model_device_add(struct model_node *n, const char *name, in
 		d++;
 	snprintf(d->name, sizeof(d->name), "%s", name);
 	d->size = size;
+	d->serial = ++n->model->next_serial;
 	return d;
 }
 
 struct model_device *model_device_named(struct model_node *n, const char *name)
 {
 	for (size_t i = 0; i < MODEL_DEVICES; i++) {
-		if (n->devices[i].size && streq(n->devices[i].name, name))
+		if (n->devices[i].size && !n->devices[i].away && streq(n->devices[i].name, name))
 			return &n->devices[i];
 	}
 	return NULL;
@@ -99,6 +106,21 @@ struct model_device *model_device_of_path(struct model_node *n, const char *bric
 	return NULL;
 }
 
+int model_device_slot(const struct model_device *d)
+{
+	int slot = d->name[strlen("/dev/sd")] - 'b';
+
+	return slot < MODEL_DEVICES ? slot : -1;
+}
+
+struct model_device *model_device_at_slot(struct model_node *n, int slot)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "/dev/sd%c", 'b' + slot);
+	return model_device_named(n, name);
+}
+
 bool model_own_root(const struct model_device *d, const char *root)
 {
 	const char *id = strrchr(d->mounted, '/');
@@ -106,6 +128,27 @@ bool model_own_root(const struct model_device *d, const char *root)
 		xasprintf("%s/.quartermaster-%s", d->mounted, id ? id + 1 : "");
 
 	return streq(root, d->mounted) || streq(root, below);
+}
+
+bool model_is_dead(const struct model_node *n, const char *path)
+{
+	const char *at;
+	json_t *yes;
+
+	json_object_foreach (n->dead_mounts, at, yes) {
+		size_t len = strlen(at);
+
+		if (strncmp(path, at, len) == 0 && (!path[len] || path[len] == '/'))
+			return true;
+	}
+	return false;
+}
+
+const char *model_id_of_root(const char *root)
+{
+	const char *last = strrchr(root, '/') + 1;
+
+	return str_has_prefix(last, ".quartermaster-") ? last + strlen(".quartermaster-") : last;
 }
 
 json_t *model_marker(struct model_node *n, const char *root)
@@ -142,8 +185,67 @@ void model_node_down(struct model_node *n)
 	stop_bricks(n);
 	for (size_t i = 0; i < MODEL_DEVICES; i++)
 		*n->devices[i].mounted = 0;
+	json_object_clear(n->dead_mounts);
+	n->boots++;
 	proc_kill(&n->agent, -1);
 }
+
+/* ---- disks ----------------------------------------------------------------------------------------- */
+
+void model_device_clear(struct model_device *d)
+{
+	json_decref(d->marker);
+	json_decref(d->trees);
+	json_decref(d->volumes);
+	d->marker = d->trees = d->volumes = NULL;
+}
+
+void model_disk_off(struct model_node *n, struct model_device *d)
+{
+	struct model *m = n->model;
+
+	sim_trace(&m->world->sim, "%-12s loses its disk %d (%s)", n->name, d->serial, d->name);
+	for (size_t i = 0; i < MODEL_VOLUMES; i++) {
+		for (size_t k = 0; k < m->volumes[i].brick_count; k++) {
+			struct model_brick *b = &m->volumes[i].bricks[k];
+
+			if (b->node == n && model_device_of_path(n, b->path) == d)
+				b->running = false;
+		}
+	}
+	if (*d->mounted)
+		json_object_set_new(n->dead_mounts, d->mounted, json_true());
+	*d->mounted = 0;
+	d->away = true;
+	tell_agent(n);
+}
+
+void model_disk_on(struct model_node *n, struct model_device *d, const char *name)
+{
+	sim_trace(&n->model->world->sim, "%-12s has its disk %d back as %s", n->name, d->serial,
+		  name);
+	d->away = false;
+	if (name != d->name)
+		snprintf(d->name, sizeof(d->name), "%s", name);
+}
+
+void model_disk_exchange(struct model_node *n, struct model_device *d)
+{
+	model_device_clear(d);
+	*d->signature = *d->uuid = 0;
+	d->serial = ++n->model->next_serial;
+	d->sick_until_ms = 0;
+}
+
+void model_records_lost(struct model_node *n)
+{
+	sim_trace(&n->model->world->sim, "%-12s loses its agent's records", n->name);
+	n->forgot = true;
+	json_object_clear(n->records);
+	json_object_clear(n->root_dirs);
+}
+
+/* ---- power ----------------------------------------------------------------------------------------- */
 
 static void start_agent(void *arg)
 {
@@ -262,27 +364,20 @@ static struct model_workers *workers_of(struct workers *w)
 static int reach(struct model_workers *w, const struct worker_pool *pool, struct model_volume **ret,
 		 struct error *err)
 {
-	struct model_volume *v = model_volume_named(w->model, pool->name);
-	bool reached = false;
+	struct model_volume *v = NULL;
 
-	for (const char *const *h = pool->hosts; *h; h++) {
+	for (const char *const *h = pool->hosts; *h && !v; h++) {
 		struct model_node *n = model_node_at(w->model, *h);
 
-		reached |= v && n && n->up && n->glusterd && n->trust == v->trust;
+		if (n && n->up && n->glusterd)
+			v = model_volume_in(w->model, n->trust, pool->name);
 	}
-	if (!reached || !model_volume_serves(v))
+	if (v)
+		model_heal(v);
+	if (!v || !model_volume_serves(v))
 		return error_set(err, EAGAIN, "volume %s does not answer", pool->name);
-	model_heal(v);
 	*ret = v;
 	return 0;
-}
-
-static void changed_without_some(struct model_volume *v)
-{
-	for (size_t i = 0; i < v->brick_count; i++) {
-		if (!model_brick_online(&v->bricks[i]))
-			v->bricks[i].behind++;
-	}
 }
 
 static void volume_key(const struct worker_volume *v, char key[static 200])
@@ -339,7 +434,7 @@ static void set_size(struct model_volume *v, json_t *of, const char *key, int64_
 {
 	if (json_integer_value(json_object_get(of, key)) < size || !json_object_get(of, key))
 		json_object_set_new(of, key, json_integer(size));
-	changed_without_some(v);
+	model_volume_written(v);
 }
 
 static void grow(struct model_volume *v, const char *key, int64_t size)
@@ -392,7 +487,7 @@ static int complete(struct workers *w, const struct worker_pool *pool, struct mo
 		return error_set(err, ENOENT, "there is no directory %s", name);
 	if (!json_object_get(v->infos, name)) {
 		json_object_set_new(v->infos, name, json_null());
-		changed_without_some(v);
+		model_volume_written(v);
 	}
 	rc = between(w, pool, &v, err);
 	if (rc == 0)
@@ -461,12 +556,12 @@ static int take_out_of(struct workers *w, const struct worker_pool *pool, struct
 		if (keep)
 			json_object_set(v->archived, key, json_object_get(v->dirs, key));
 		json_object_del(v->dirs, key);
-		changed_without_some(v);
+		model_volume_written(v);
 		rc = between(w, pool, &v, err);
 	}
 	if (rc == 0 && json_object_get(v->infos, key)) {
 		json_object_del(v->infos, key);
-		changed_without_some(v);
+		model_volume_written(v);
 	}
 	return rc;
 }

@@ -2,6 +2,7 @@
 #include "model.h"
 
 #include "base/mem.h"
+#include "systems/glusterfs/device.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@ static int host_identity(struct node_host *h, struct node_identity *ret, struct 
 {
 	snprintf(ret->machine_id, sizeof(ret->machine_id), "%032d",
 		 (int)(of(h)->node - of(h)->node->model->nodes));
-	snprintf(ret->boot_id, sizeof(ret->boot_id), "boot");
+	snprintf(ret->boot_id, sizeof(ret->boot_id), "boot-%d", of(h)->node->boots);
 	return 0;
 }
 
@@ -51,10 +52,11 @@ static void probe_device(struct node_host *h, const char *device, struct device_
 	ret->in_use = *d->mounted;
 	ret->size = d->size;
 	ret->major = 8;
-	ret->minor = (unsigned)((size_t)(d - n->devices) * 16);
-	snprintf(ret->wwn, sizeof(ret->wwn), "wwn-%s-%s", n->name, d->name);
+	ret->minor = (unsigned)(d->name[strlen(d->name) - 1] - 'a') * 16;
+	snprintf(ret->wwn, sizeof(ret->wwn), "wwn-%d", d->serial);
 	snprintf(ret->signature, sizeof(ret->signature), "%s", d->signature);
 	snprintf(ret->uuid, sizeof(ret->uuid), "%s", d->uuid);
+	model_mutate_facts(n, d, ret);
 }
 
 static void probe_directory(struct node_host *h, const char *directory, struct device_facts *ret)
@@ -65,7 +67,8 @@ static void probe_directory(struct node_host *h, const char *directory, struct d
 static struct model_device *device_with(struct model_node *n, const char *uuid)
 {
 	for (size_t i = 0; i < MODEL_DEVICES; i++) {
-		if (n->devices[i].size && *uuid && streq(n->devices[i].uuid, uuid))
+		if (n->devices[i].size && !n->devices[i].away && *uuid &&
+		    streq(n->devices[i].uuid, uuid))
 			return &n->devices[i];
 	}
 	return NULL;
@@ -84,16 +87,14 @@ static int find_device(struct node_host *h, const char *uuid, char device[static
 	return 0;
 }
 
-/* Is the device, by the brick that its marker names, part of a volume? */
+/* Is there a brick of a volume on the device? */
 static const struct model_volume *volume_on(struct model_node *n, const struct model_device *d)
 {
-	const char *id = jstr(d->marker, "id");
-
-	for (size_t i = 0; i < MODEL_VOLUMES && id; i++) {
+	for (size_t i = 0; i < MODEL_VOLUMES && d->volumes; i++) {
 		struct model_volume *v = &n->model->volumes[i];
 
 		for (size_t k = 0; *v->name && k < v->brick_count; k++) {
-			if (v->bricks[k].node == n && strstr(v->bricks[k].path, id))
+			if (v->bricks[k].node == n && model_brick_disk(v, &v->bricks[k]) == d)
 				return v;
 		}
 	}
@@ -109,48 +110,106 @@ static void destroy(struct node_host *h, struct model_device *d, const char *how
 	if (v)
 		sim_fail(sim_of(h), "%s %s is %s while it is a brick of %s", n->name, d->name, how,
 			 v->name);
-	json_decref(d->marker);
-	json_decref(d->trees);
-	d->marker = d->trees = NULL;
+	model_device_clear(d);
+}
+
+/* The brick that a file system is of by a record of some node; NULL: none, or one that was let go of. */
+static const char *recorded_as(const struct model *m, const char *uuid)
+{
+	for (size_t i = 0; i < MODEL_NODES; i++) {
+		const char *name;
+		json_t *record;
+
+		json_object_foreach (m->nodes[i].records, name, record) {
+			if (streq(jstr(record, "uuid"), uuid) && !jbool(record, "released"))
+				return jstr(record, "id");
+		}
+	}
+	return NULL;
+}
+
+/* No device of a recorded brick is formatted for another, and none that a pool calls prepared at all. */
+static void check_format(struct node_host *h, const struct model_device *d, const char *uuid)
+{
+	struct model *m = of(h)->node->model;
+	const char *was = *d->uuid ? recorded_as(m, d->uuid) : NULL, *id = recorded_as(m, uuid);
+	cleanup_json json_t *pools = NULL;
+	const json_t *pool, *b;
+	size_t i, k;
+
+	if (was && !streq(was, id))
+		sim_fail(sim_of(h), "%s %s is brick %s and is formatted for brick %s",
+			 of(h)->node->name, d->name, was, id ? id : "?");
+	kube_list(m->world->late, &KIND_STORAGEPOOL, NULL, NULL, &pools, NULL, NULL);
+	json_array_foreach (pools, i, pool) {
+		json_array_foreach (jget(pool, "spec", "bricks"), k, b) {
+			if (id && jbool(b, "prepared") && streq(jstr(b, "id"), id))
+				sim_fail(sim_of(h), "brick %s is formatted, which pool %s calls prepared",
+					 id, object_name(pool));
+		}
+	}
 }
 
 static int format(struct node_host *h, const char *device, const struct device_facts *seen,
 		  const char *uuid, const char *label, struct error *err)
 {
 	struct model_node *n = of(h)->node;
-	struct model_device *d = model_device_named(n, device);
+	struct device_facts now;
+	struct model_device *d;
 	enum fault fault;
 	int rc = begin(h, true, "format a device", &fault, err);
 
 	if (rc < 0)
 		return rc;
+	d = model_device_named(n, device);
 	if (!d)
 		return error_set(err, ENOENT, "%s is not there", device);
 	if (*d->mounted)
 		return error_set(err, EBUSY, "%s is in use", device);
-	if (!streq(d->signature, seen->signature) || !streq(d->uuid, seen->uuid))
+	probe_device(h, device, &now);
+	if (!device_unchanged(seen, &now))
 		return error_set(err, ESTALE, "%s is not as it was seen", device);
-	if (streq(d->signature, "foreign"))
+	if (streq(d->signature, "foreign") && !json_object_get(n->wipe, device))
 		sim_fail(sim_of(h), "%s %s held somebody's data and is formatted", n->name, device);
+	check_format(h, d, uuid);
 	destroy(h, d, "formatted");
+	sim_trace(sim_of(h), "%-12s formats disk %d (%s)", n->name, d->serial, device);
 	snprintf(d->signature, sizeof(d->signature), "xfs");
 	snprintf(d->uuid, sizeof(d->uuid), "%s", uuid);
 	return end(h, fault, 0, err);
 }
 
+/* Something else at that place, or it elsewhere? What is left there of a disk that dropped off gives way. */
+static int check_place(struct model_node *n, const struct model_device *d, const char *mountpoint,
+		       struct error *err)
+{
+	for (size_t i = 0; i < MODEL_DEVICES; i++)
+		if (&n->devices[i] != d && streq(n->devices[i].mounted, mountpoint))
+			return error_set(err, EBUSY, "something else is mounted at %s", mountpoint);
+	if (*d->mounted && !streq(d->mounted, mountpoint))
+		return error_set(err, EBUSY, "%s is mounted elsewhere", d->name);
+	json_object_set_new(n->root_dirs, mountpoint, json_true());
+	if (!*d->mounted && d->sick_until_ms > n->model->world->sim.now_ms)
+		return error_set(err, EIO, "%s cannot be mounted: structure needs cleaning", d->name);
+	json_object_del(n->dead_mounts, mountpoint);
+	return 0;
+}
+
 static int mount_device(struct node_host *h, const char *device, const char *uuid,
 			const char *mountpoint, struct error *err)
 {
-	struct model_device *d = model_device_named(of(h)->node, device);
+	struct model_device *d;
 	enum fault fault;
 	int rc = begin(h, true, "mount a device", &fault, err);
 
 	if (rc < 0)
 		return rc;
+	d = model_device_named(of(h)->node, device);
 	if (!d || !streq(d->uuid, uuid))
 		return error_set(err, ENOENT, "%s is not the file system %s", device, uuid);
-	if (*d->mounted && !streq(d->mounted, mountpoint))
-		return error_set(err, EBUSY, "%s is mounted elsewhere", device);
+	rc = check_place(of(h)->node, d, mountpoint, err);
+	if (rc < 0)
+		return end(h, fault, rc, err);
 	rc = *d->mounted ? 1 : 0;
 	snprintf(d->mounted, sizeof(d->mounted), "%s", mountpoint);
 	return end(h, fault, rc, err);
@@ -174,12 +233,14 @@ static bool brick_runs_on(struct model_node *n, const struct model_device *d)
 static int unmount(struct node_host *h, const char *mountpoint, struct error *err)
 {
 	struct model_node *n = of(h)->node;
-	struct model_device *d = model_device_of_path(n, mountpoint);
+	struct model_device *d;
 	enum fault fault;
 	int rc = begin(h, true, "unmount a device", &fault, err);
 
 	if (rc < 0)
 		return rc;
+	json_object_del(n->dead_mounts, mountpoint);
+	d = model_device_of_path(n, mountpoint);
 	if (d && brick_runs_on(n, d))
 		return error_set(err, EBUSY, "%s is in use", mountpoint);
 	if (d)
@@ -189,12 +250,13 @@ static int unmount(struct node_host *h, const char *mountpoint, struct error *er
 
 static int wipe(struct node_host *h, const char *device, const char *uuid, struct error *err)
 {
-	struct model_device *d = model_device_named(of(h)->node, device);
+	struct model_device *d;
 	enum fault fault;
 	int rc = begin(h, true, "wipe a device", &fault, err);
 
 	if (rc < 0)
 		return rc;
+	d = model_device_named(of(h)->node, device);
 	if (!d || !streq(d->uuid, uuid))
 		return error_set(err, ENOENT, "%s is not the file system %s", device, uuid);
 	if (*d->mounted)
@@ -212,6 +274,13 @@ static int marker_read(struct node_host *h, const char *root, json_t **ret, stru
 
 	if (of(h)->proc->dead)
 		return error_set(err, ECANCELED, "the process is dead");
+	if (!marker && !model_device_of_path(of(h)->node, root) &&
+	    of(h)->node->model->world->mutant == MUTANT_FORCED_BRICK) {
+		*ret = json_pack("{ss}", "id", model_id_of_root(root));
+		return 0;
+	}
+	if (!marker && model_is_dead(of(h)->node, root))
+		return error_set(err, EIO, "%s cannot be read: input/output error", root);
 	if (!marker)
 		return error_set(err, ENOENT, "%s has no marker", root);
 	*ret = json_deep_copy(marker);
@@ -221,12 +290,15 @@ static int marker_read(struct node_host *h, const char *root, json_t **ret, stru
 static int marker_write(struct node_host *h, const char *root, const json_t *marker,
 			struct error *err)
 {
-	struct model_device *d = model_device_of_path(of(h)->node, root);
+	struct model_device *d;
 	enum fault fault;
 	int rc = begin(h, true, "write a marker", &fault, err);
 
 	if (rc < 0)
 		return rc;
+	if (model_is_dead(of(h)->node, root)) /* the disk has just dropped off */
+		return error_set(err, EIO, "%s cannot be written: input/output error", root);
+	d = model_device_of_path(of(h)->node, root);
 	if (!d) {
 		sim_fail(sim_of(h), "a marker is written to %s, where nothing is mounted", root);
 		return -EIO;

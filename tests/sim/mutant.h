@@ -17,13 +17,20 @@ enum mutant {
 	MUTANT_EARLY_END,          /* a claim is let go of before the second half */
 	MUTANT_FORGOTTEN_HALF,     /* the second half is left out by who did not make the first in this life */
 	MUTANT_DELETED_HALF,       /* the second half is left out for a claim that is being deleted */
+	/* of machines and disks */
+	MUTANT_FORCED_BRICK,       /* nobody asks whether a brick is mounted before gluster is told to use it */
+	MUTANT_COLD_CACHE,         /* what a pool says of a brick is read from a cache that is not filled yet */
+	MUTANT_ALL_WHOLE,          /* every copy that serves is taken for whole */
+	MUTANT_NAMES_ALONE,        /* pools and volumes are known by their names, which are given again */
+	MUTANT_BLIND_WIPE,         /* what is wiped is not compared with the bricks on record */
+	MUTANT_SAME_PLACE,         /* another disk in a brick's place is not told from one that is away */
 	MUTANT_COUNT,
 };
 extern const char *const mutant_names[MUTANT_COUNT];
 
 struct kind;
 struct kube;
-/* Changes a patch on its way to the API. */
-void mutate_patch(enum mutant m, const struct kind *kind, json_t *patch);
+/* Changes a patch on its way to the API; agent: it is one that sends it. */
+void mutate_patch(enum mutant m, const struct kind *kind, bool agent, json_t *patch);
 /* Before the second half of a volume's making; true: it is left out. made: the first half was made in this life. */
 bool mutate_complete(enum mutant m, struct kube *api, const char *volume, bool made);

@@ -11,15 +11,21 @@
 
 #define TRIES 300 /* schedules until a mistake must have shown */
 
-/* Each mistake must be caught; the schedule that catches it goes well without it. */
-static void caught(enum mutant m)
+/*
+ * Each mistake must be caught by the first TRIES schedules; the one that catches it goes well without it. They are run
+ * from the one on with which the events begin that bring it to light.
+ */
+static void caught_from(enum mutant m, uint64_t first)
 {
 	struct scenario *s = xcalloc(1, sizeof(*s));
-	uint64_t seed = 0;
+	uint64_t seed = first;
 
-	do {
-		scenario_run(s, ++seed, m, NULL);
-	} while (!*s->world.sim.failure && seed < TRIES);
+	for (int i = 0; i < TRIES; i++) {
+		seed = 1 + (first - 1 + (uint64_t)i) % TRIES;
+		scenario_run(s, seed, m, NULL);
+		if (*s->world.sim.failure)
+			break;
+	}
 	if (!*s->world.sim.failure)
 		fail_msg("\"%s\" was not caught by %d schedules", mutant_names[m], TRIES);
 	print_message("\"%s\" was caught by seed %d: %s\n", mutant_names[m], (int)seed,
@@ -27,6 +33,11 @@ static void caught(enum mutant m)
 	scenario_run(s, seed, MUTANT_NONE, NULL);
 	assert_string_equal(s->world.sim.failure, "");
 	free(s);
+}
+
+static void caught(enum mutant m)
+{
+	caught_from(m, 12); /* of the ordinary ones */
 }
 
 static void no_pool_annotation(void **state)
@@ -41,7 +52,7 @@ static void inexact_heal(void **state)
 
 static void no_lease(void **state)
 {
-	caught(MUTANT_NO_LEASE);
+	caught_from(MUTANT_NO_LEASE, 84);
 }
 
 static void early_end(void **state)
@@ -59,6 +70,36 @@ static void deleted_half(void **state)
 	caught(MUTANT_DELETED_HALF);
 }
 
+static void forced_brick(void **state)
+{
+	caught_from(MUTANT_FORCED_BRICK, 72);
+}
+
+static void cold_cache(void **state)
+{
+	caught_from(MUTANT_COLD_CACHE, 36);
+}
+
+static void all_whole(void **state)
+{
+	caught_from(MUTANT_ALL_WHOLE, 1);
+}
+
+static void names_alone(void **state)
+{
+	caught_from(MUTANT_NAMES_ALONE, 144);
+}
+
+static void blind_wipe(void **state)
+{
+	caught_from(MUTANT_BLIND_WIPE, 180);
+}
+
+static void same_place(void **state)
+{
+	caught_from(MUTANT_SAME_PLACE, 108);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -68,6 +109,12 @@ int main(void)
 		cmocka_unit_test(early_end),
 		cmocka_unit_test(forgotten_half),
 		cmocka_unit_test(deleted_half),
+		cmocka_unit_test(forced_brick),
+		cmocka_unit_test(cold_cache),
+		cmocka_unit_test(all_whole),
+		cmocka_unit_test(names_alone),
+		cmocka_unit_test(blind_wipe),
+		cmocka_unit_test(same_place),
 	};
 
 	log_init("mutants", LOG_LEVEL_ERROR);

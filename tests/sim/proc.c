@@ -3,6 +3,9 @@
 #include "source.h"
 
 #include "base/mem.h"
+#include "base/rand.h"
+#include "kube/kube.h"
+#include "schema/schema.h"
 
 #include <errno.h>
 
@@ -20,7 +23,49 @@ struct job { /* a reconcile, which is a task */
 	struct reconcile reconcile;
 };
 
+struct first_read {
+	const struct task *task;
+	const struct kind *kind;
+	char name[64], uid[UUID_TEXT_MAX];
+};
+
 static void end_life(struct proc *p);
+
+/* ---- what a task has read ------------------------------------------------------------------------ */
+
+const char *proc_first_read(const struct proc *p, const struct kind *kind, const char *name)
+{
+	for (size_t i = 0; i < p->read_count; i++) {
+		const struct first_read *f = &p->reads[i];
+
+		if (f->task == task_self(p->sim) && f->kind == kind && streq(f->name, name))
+			return f->uid;
+	}
+	return NULL;
+}
+
+void proc_note_read(struct proc *p, const struct kind *kind, const json_t *object)
+{
+	struct first_read f = { .task = task_self(p->sim), .kind = kind };
+
+	if (!f.task || (kind != &KIND_STORAGEPOOL && kind != &KIND_STORAGENODE) ||
+	    proc_first_read(p, kind, object_name(object)))
+		return;
+	snprintf(f.name, sizeof(f.name), "%s", object_name(object));
+	snprintf(f.uid, sizeof(f.uid), "%s", object_uid(object));
+	p->reads = xrealloc(p->reads, (p->read_count + 1) * sizeof(*p->reads));
+	p->reads[p->read_count++] = f;
+}
+
+static void forget_reads(struct proc *p)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < p->read_count; i++)
+		if (p->reads[i].task != task_self(p->sim))
+			p->reads[kept++] = p->reads[i];
+	p->read_count = kept;
+}
 
 static void task_began(struct proc *p)
 {
@@ -35,6 +80,7 @@ static void task_ended(struct proc *p)
 	while (p->tasks[i] != task_self(p->sim))
 		i++;
 	p->tasks[i] = p->tasks[--p->task_count];
+	forget_reads(p);
 	if (p->task_count == 0 && p->dead && !p->starting)
 		end_life(p);
 }
@@ -117,6 +163,9 @@ void proc_changed(struct proc *p, const struct cache *c, const json_t *old, cons
 {
 	struct reconcile r = reconcile_new(p);
 
+	if (p->visible && !(object && p->visible(p, c->kind, object)) &&
+	    !(old && p->visible(p, c->kind, old)))
+		return;
 	for (size_t i = 0; i < p->loop_count; i++) {
 		const struct controller_watch *w = p->loops[i].controller->watches;
 
@@ -266,6 +315,9 @@ static void end_life(struct proc *p)
 	p->store = NULL;
 	free(p->tasks);
 	p->tasks = NULL;
+	free(p->reads);
+	p->reads = NULL;
+	p->read_count = 0;
 }
 
 static void end_timer(void *arg)

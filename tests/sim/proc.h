@@ -57,6 +57,8 @@ struct proc {
 	void *userdata;
 	void *app;
 	bool can_crash;
+	/* Is it in the caches of the process, which may watch some objects of a kind only? NULL: all are. */
+	bool (*visible)(struct proc *p, const struct kind *kind, const json_t *object);
 
 	bool running;        /* or dying */
 	bool dead;           /* no call has an effect any more */
@@ -69,6 +71,10 @@ struct proc {
 	size_t loop_count;
 	struct proc_source *sources;
 	size_t source_count, synced;
+	int64_t stalled_until_ms; /* no event arrives before */
+	int64_t frozen_until_ms;  /* nor does it do anything */
+	struct first_read *reads;
+	size_t read_count;
 };
 
 struct world {
@@ -79,6 +85,10 @@ struct world {
 	struct prng ids;
 	struct fault_rates rates;
 	enum mutant mutant;
+	/* What is created or patched, before it is sent: as an earlier version wrote it. NULL: as it is. */
+	void (*change_write)(struct world *w, const struct kind *kind, json_t *object);
+	/* What the API answers to a question for one object: for mutants. NULL: as it is. */
+	void (*change_answer)(struct proc *p, const struct kind *kind, json_t *object);
 	uint64_t faults[FAULT_COUNT]; /* how often each happened */
 	uint64_t calls, reconciles, crashes;
 };
@@ -97,6 +107,15 @@ bool proc_ended(const struct proc *p);
 void proc_enqueue(struct proc *p, const char *controller, const char *key, int delay_ms);
 /* A task of the process beside its reconciles (a lease); ends by itself once p->dead. */
 void proc_task(struct proc *p, sim_fn fn, void *arg);
+
+/*
+ * Of an object that the running task has read from the caches: the uid that it had the first time. What the task does
+ * now was decided for that one. NULL: it has read none.
+ */
+const char *proc_first_read(const struct proc *p, const struct kind *kind, const char *name);
+void proc_note_read(struct proc *p, const struct kind *kind, const json_t *object);
+/* Objects have come into view: as if they had just been listed. */
+void proc_refresh(struct proc *p, const struct kind *kind);
 
 /* ---- for models of the world outside the API ------------------------------------------------- */
 /*

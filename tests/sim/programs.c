@@ -156,6 +156,8 @@ struct sim_agent {
 	struct proc *proc;
 	struct model_node *node;
 	char key[200];
+	json_t *followed;         /* pools to when their list arrives */
+	int64_t cluster_ms;       /* when that of the whole cluster does, 0: it is not watched */
 };
 
 static void nudge(struct sim_agent *a, const char *controller, const char *key, int delay_ms)
@@ -211,6 +213,84 @@ static void host_changed(void *userdata)
 	nudge(a, "node", a->key, 0);
 }
 
+/* ---- what an agent watches (agent/follow.c): lists arrive some time after they were asked for ---- */
+
+#define LIST_MAX_MS 1500
+
+static bool listed(const struct sim_agent *a, const char *pool)
+{
+	const json_t *at = pool ? json_object_get(a->followed, pool) : NULL;
+
+	return at && json_integer_value(at) <= a->proc->sim->now_ms;
+}
+
+static bool agent_sees(struct proc *p, const struct kind *kind, const json_t *object)
+{
+	const struct sim_agent *a = p->app ? ((struct agent *)p->app)->userdata : NULL;
+	bool cluster = a && a->cluster_ms && a->cluster_ms <= p->sim->now_ms &&
+		       object_label(object, "quartermaster.storage/cluster");
+	const struct model_node *n = p->userdata;
+
+	if (kind == &KIND_STORAGENODE)
+		return cluster || streq(object_name(object), n->name);
+	if (!a)
+		return false;
+	if (kind == &KIND_STORAGEPOOL && (cluster || listed(a, object_name(object))))
+		return true;
+	return listed(a, object_label(object, "quartermaster.storage/pool"));
+}
+
+struct listed_arg {
+	struct proc *proc;
+	unsigned life;
+};
+
+static void list_arrives(void *arg)
+{
+	struct listed_arg a = *(struct listed_arg *)arg;
+
+	free(arg);
+	if (a.proc->life != a.life || !a.proc->running || a.proc->dead)
+		return;
+	proc_refresh(a.proc, &KIND_STORAGENODE);
+	proc_refresh(a.proc, &KIND_STORAGEPOOL);
+	proc_refresh(a.proc, &KIND_PV);
+}
+
+static int64_t ask_for_list(struct sim_agent *a)
+{
+	struct sim *s = a->proc->sim;
+	struct listed_arg *arg = xmalloc(sizeof(*arg));
+	int64_t delay = 1 + sim_below(s, sim_chance(s, 1000) ? LIST_MAX_MS : 40);
+
+	*arg = (struct listed_arg){ a->proc, a->proc->life };
+	sim_after(s, delay, list_arrives, arg);
+	return s->now_ms + delay;
+}
+
+static bool agent_follow(struct agent *agent, struct reconcile *r, const json_t *node,
+			 const struct strv *pools)
+{
+	struct sim_agent *a = agent->userdata;
+	cleanup_json json_t *before = a->followed;
+	int64_t epoch, now = a->proc->sim->now_ms;
+	bool all = true, leads = lease_is_held(&a->lead, &epoch);
+
+	a->followed = json_object();
+	for (size_t i = 0; i < pools->count; i++) {
+		const json_t *known = json_object_get(before, pools->items[i]);
+		int64_t at = known ? json_integer_value(known) : ask_for_list(a);
+
+		json_object_set_new(a->followed, pools->items[i], json_integer(at));
+		all &= at <= now;
+	}
+	if (!leads)
+		a->cluster_ms = 0;
+	else if (!a->cluster_ms)
+		a->cluster_ms = ask_for_list(a);
+	return all && leads && a->cluster_ms <= now;
+}
+
 static void *agent_start(struct proc *p)
 {
 	struct sim_agent *a = xcalloc(1, sizeof(*a));
@@ -227,6 +307,8 @@ static void *agent_start(struct proc *p)
 	a->agent.host->changed_data = a;
 	a->agent.leads = agent_leads_now;
 	a->agent.yield = agent_yield;
+	a->agent.follow = agent_follow;
+	a->followed = json_object();
 	a->agent.userdata = a;
 	agent_init(&a->agent);
 	snprintf(name, sizeof(name), "node-%s", n->name);
@@ -242,31 +324,18 @@ static void agent_stopped(struct proc *p, void *app)
 	election_done(&a->lead.election);
 	agent_done(&a->agent);
 	a->agent.host->ops->free(a->agent.host);
+	json_decref(a->followed);
 	free(a);
 }
 
-/* As in agent_run, an agent's caches hold its own node only. */
-struct agent_tables {
-	char field[100];
-	struct controller_watch watches[2];
-	struct controller node;
-	const struct controller *list[4];
-};
-
 void agent_proc_setup(struct model *m, struct model_node *n, struct proc *p)
 {
-	static struct agent_tables tables[MODEL_NODES];
-	struct agent_tables *t = &tables[n - m->nodes];
+	static const struct controller *const controllers[] = { &AGENT_NODE, &AGENT_POOL,
+								&AGENT_QUOTA, NULL };
 
-	snprintf(t->field, sizeof(t->field), "metadata.name=%s", n->name);
-	t->watches[0] = (struct controller_watch){ .kind = &KIND_STORAGENODE, .fields = t->field };
-	t->node = AGENT_NODE;
-	t->node.watches = t->watches;
-	t->list[0] = &t->node;
-	t->list[1] = &AGENT_POOL;
-	t->list[2] = &AGENT_QUOTA;
-	p->controllers = t->list;
+	p->controllers = controllers;
 	p->project = agent_project;
+	p->visible = agent_sees;
 	p->start = agent_start;
 	p->stopped = agent_stopped;
 	p->userdata = n;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scenario.h"
+#include "hardware.h"
 
 #include "base/mem.h"
 
@@ -11,6 +12,7 @@
 	(45 * 60 * 1000) /* a lost brick is given up after five minutes; back-off goes to one */
 #define WHOLE_CLASS "whole"
 #define EARLY_MAX_S 120
+#define HARD_EVERY 3
 #define RETAIN_CLASS "retain"
 #define ARCHIVE_CLASS "archive"
 #define CALM_MS 65000 /* the latest that a late write happens */
@@ -33,14 +35,32 @@ static json_t *device_list(const struct sim_node *n)
 	return list;
 }
 
+static json_t *wipe_list(struct scenario *s, const struct sim_node *n)
+{
+	struct model_node *m = &s->model.nodes[n - s->nodes];
+	json_t *list = json_array();
+
+	for (int i = 0; i < MODEL_DEVICES; i++) {
+		char name[32];
+
+		if (!n->wipe[i] || !n->devices[i])
+			continue;
+		snprintf(name, sizeof(name), "/dev/sd%c", 'b' + i);
+		json_array_append_new(list, json_string(name));
+		json_object_set_new(m->wipe, name, json_true());
+	}
+	return list;
+}
+
 static void declare_node(struct scenario *s, int i)
 {
 	struct sim_node *n = &s->nodes[i];
 	cleanup_json json_t *o = json_pack(
-		"{ss ss s{ss ss} s{ss s{s[o]} so s{ss si}}}", "apiVersion", "coreos.com/v1", "kind",
+		"{ss ss s{ss ss} s{ss s{s[o]} so s{ss si so}}}", "apiVersion", "coreos.com/v1", "kind",
 		"StorageNode", "metadata", "name", n->name, "namespace", SIM_NS, "spec", "type",
 		"glusterfs", "storageNetwork", "ips", json_sprintf("10.0.0.%d", i + 1), "devices",
-		device_list(n), "glusterfs", "cluster", SIM_CLUSTER, "zone", i % 3 + 1);
+		device_list(n), "glusterfs", "cluster", SIM_CLUSTER, "zone", i % 3 + 1, "wipe",
+		wipe_list(s, n));
 	struct error err = ERROR_INIT;
 	int rc = kube_create(s->world.late, &KIND_STORAGENODE, o, NULL, &err);
 
@@ -50,18 +70,21 @@ static void declare_node(struct scenario *s, int i)
 	n->wanted = n->declared = rc == 0;
 }
 
-static void edit_node(struct scenario *s, struct sim_node *n)
+void scenario_edit_node(struct scenario *s, struct sim_node *n)
 {
-	cleanup_json json_t *patch = json_pack("{s{so sb}}", "spec", "devices", device_list(n),
-					       "maintenance", n->maintenance);
+	cleanup_json json_t *patch = json_pack("{s{so sb s{so}}}", "spec", "devices", device_list(n),
+					       "maintenance", n->maintenance, "glusterfs", "wipe",
+					       wipe_list(s, n));
 	struct error err = ERROR_INIT;
 	int rc = kube_patch(s->world.late, &KIND_STORAGENODE, SIM_NS, n->name, NULL,
 			    KUBE_PATCH_MERGE, patch, NULL, &err);
 
 	sim_trace(sim_of(s), "a person edits %s: %s", n->name, rc < 0 ? err.message : "done");
+	if (rc < 0 && rc != -ENOENT)
+		sim_fail(sim_of(s), "a StorageNode is refused: %s", err.message);
 }
 
-static void delete_node(struct scenario *s, struct sim_node *n)
+void scenario_delete_node(struct scenario *s, struct sim_node *n)
 {
 	int rc = kube_delete(s->world.late, &KIND_STORAGENODE, SIM_NS, n->name, NULL, NULL);
 
@@ -111,7 +134,7 @@ static void create_classes(struct scenario *s)
 	create_class(s, ARCHIVE_CLASS, "directory", "Delete", "archive");
 }
 
-static void delete_claim(struct scenario *s, struct sim_claim *c)
+void scenario_delete_claim(struct scenario *s, struct sim_claim *c)
 {
 	int rc = kube_delete(s->world.late, &KIND_PVC, SIM_NS, c->name, NULL, NULL);
 
@@ -137,7 +160,7 @@ static int wanted_nodes(const struct scenario *s)
 	return count;
 }
 
-static int wanted_devices(const struct sim_node *n)
+int scenario_devices(const struct sim_node *n)
 {
 	int count = 0;
 
@@ -146,12 +169,17 @@ static int wanted_devices(const struct sim_node *n)
 	return count;
 }
 
+bool scenario_may_lose(const struct scenario *s)
+{
+	return wanted_nodes(s) > s->bricks;
+}
+
 static void changed_mind(void *arg)
 {
 	struct sim_claim *c = arg;
 
 	if (c->wanted)
-		delete_claim(c->scenario, c);
+		scenario_delete_claim(c->scenario, c);
 }
 
 static const char *any_class(struct scenario *s)
@@ -192,7 +220,7 @@ static void any_claim(struct scenario *s, bool create)
 		if (sim_chance(sim_of(s), 3000))
 			sim_after(sim_of(s), sim_below(sim_of(s), 1500), changed_mind, c);
 	} else if (!create && c->wanted) {
-		delete_claim(s, c);
+		scenario_delete_claim(s, c);
 	}
 }
 
@@ -201,10 +229,10 @@ static void any_device(struct scenario *s, bool add)
 	struct sim_node *n = any_wanted_node(s);
 	int i = (int)sim_below(sim_of(s), 3);
 
-	if (!n || n->devices[i] == add || (!add && wanted_devices(n) < 2))
+	if (!n || n->devices[i] == add || (!add && scenario_devices(n) < 2))
 		return;
 	n->devices[i] = add;
-	edit_node(s, n);
+	scenario_edit_node(s, n);
 }
 
 static void any_node(struct scenario *s, bool add)
@@ -214,7 +242,7 @@ static void any_node(struct scenario *s, bool add)
 	if (add && !s->nodes[i].wanted)
 		declare_node(s, i);
 	else if (!add && s->nodes[i].wanted && wanted_nodes(s) > s->bricks)
-		delete_node(s, &s->nodes[i]);
+		scenario_delete_node(s, &s->nodes[i]);
 }
 
 static void any_maintenance(struct scenario *s)
@@ -224,7 +252,7 @@ static void any_maintenance(struct scenario *s)
 	if (!n)
 		return;
 	n->maintenance = !n->maintenance;
-	edit_node(s, n);
+	scenario_edit_node(s, n);
 }
 
 static void power_back(void *arg)
@@ -292,7 +320,7 @@ static void claims_happen(struct scenario *s)
 		any_trouble(s, 0);
 }
 
-static void something_happens(struct scenario *s)
+void scenario_event(struct scenario *s)
 {
 	int64_t dice = sim_below(sim_of(s), 100);
 
@@ -320,12 +348,13 @@ static void something_happens(struct scenario *s)
 
 /* ---- a schedule --------------------------------------------------------------------------------------- */
 
+/* What differs in kind is decided by a schedule's number, not by chance: so every run has all of it. */
 static const struct {
 	const char *type;
 	int bricks;
 } layouts[] = {
-	{ "replicate:3", 3 }, { "replicate:3", 3 },  { "replicate:3", 3 }, { "replicate:2", 2 },
-	{ "arbiter", 3 },     { "disperse:2:1", 3 }, { "none", 1 },
+	{ "replicate:3", 3 }, { "disperse:2:1", 3 }, { "arbiter", 3 },
+	{ "replicate:2", 2 }, { "replicate:3", 3 },  { "none", 1 },
 };
 
 /* Half of the schedules hit one kind of call hard: what lies between two steps is found that way. */
@@ -374,13 +403,73 @@ static void setup_cluster(struct scenario *s)
 	manager_proc_setup(&s->manager, &s->options);
 }
 
+/* ".../ID/.quartermaster-ID..." without the second directory. New string. */
+static char *old_form(const char *path)
+{
+	const char *at = strstr(path, "/.quartermaster-"), *end, *id, *before;
+	size_t len;
+
+	if (!at)
+		return xstrdup(path);
+	id = at + strlen("/.quartermaster-");
+	len = strcspn(id, "/");
+	end = id + len;
+	before = at - len;
+	if (before <= path || before[-1] != '/' || strncmp(before, id, len) != 0)
+		return xstrdup(path);
+	return xasprintf("%.*s%s", (int)(at - path), path, end);
+}
+
+/* Stores made before have bricks at the root of their file systems. */
+static void write_old_paths(struct world *w, const struct kind *kind, json_t *object)
+{
+	static const char *const fields[] = { "path", "directory" };
+	struct scenario *s = (struct scenario *)((char *)w - offsetof(struct scenario, world));
+	json_t *bricks = kind == &KIND_STORAGEPOOL   ? jget(object, "spec", "bricks")
+			 : kind == &KIND_STORAGENODE ? jget(object, "status", "plan", "bricks")
+						     : NULL;
+	json_t *b;
+	size_t i;
+
+	if (w->sim.now_ms >= s->old_paths_ms)
+		return;
+	json_array_foreach (bricks, i, b) {
+		for (size_t k = 0; k < ARRAY_SIZE(fields); k++) {
+			const char *path = jstr(b, fields[k]);
+			cleanup_free char *old = path ? old_form(path) : NULL;
+
+			if (old)
+				json_object_set_new(b, fields[k], json_string(old));
+		}
+	}
+}
+
+/* Machines and disks: then calls fail far less often, since what is waited for takes minutes, by one who leads. */
+static void setup_hardware(struct scenario *s, uint64_t number)
+{
+	struct sim *sim = sim_of(s);
+
+	s->hard = s->early = true;
+	s->big = false;
+	s->first_event = (int)(number % HARDWARE_EVENTS);
+	s->world.rates.call /= 30;
+	s->world.rates.crash /= 20;
+	s->world.rates.event /= 4;
+	s->world.rates.focus = NULL;
+	s->model.heal_ms = sim_chance(sim, 5000) ? 333 : 3000;
+	if (number % 2 == 0) {
+		s->world.change_write = write_old_paths;
+		s->old_paths_ms = sim_chance(sim, 7000) ? INT64_MAX : 3 * 60000;
+	}
+}
+
 static void setup_nodes(struct scenario *s)
 {
 	struct sim *sim = sim_of(s);
 
 	/* mostly few nodes: they are quick, and what goes wrong goes wrong with few */
-	s->node_count = s->bricks + (int)sim_below(sim, 2);
-	if (sim_chance(sim, 3000))
+	s->node_count = s->bricks + (int)sim_below(sim, 2) + s->hard;
+	if (!s->hard && sim_chance(sim, 3000))
 		s->node_count = s->bricks + (int)sim_below(sim, MODEL_NODES - s->bricks + 1);
 	for (int i = 0; i < s->node_count; i++) {
 		struct sim_node *n = &s->nodes[i];
@@ -405,19 +494,20 @@ static void setup_nodes(struct scenario *s)
 static void setup(struct scenario *s, uint64_t seed, enum mutant mutant, FILE *trace)
 {
 	struct sim *sim;
-	int64_t layout;
+	uint64_t number = seed / 2;
+	size_t layout = number % ARRAY_SIZE(layouts);
 
 	*s = (struct scenario){ .seed = seed };
 	if (world_init(&s->world, seed, trace) < 0)
 		abort();
 	s->world.mutant = mutant;
+	model_mutate(&s->world);
 	sim = sim_of(s);
 	machines_init(&s->model, &s->world);
 	s->model.agent_setup = agent_proc_setup;
 	s->world.rates = (struct fault_rates){ (int)sim_below(sim, 800), (int)sim_below(sim, 80),
 					       (int)sim_below(sim, 300),
 					       focuses[sim_below(sim, ARRAY_SIZE(focuses))] };
-	layout = sim_below(sim, ARRAY_SIZE(layouts));
 	s->bricks = layouts[layout].bricks;
 	s->options = (struct sim_options){ .model = &s->model,
 					   .volume_type = layouts[layout].type,
@@ -426,6 +516,9 @@ static void setup(struct scenario *s, uint64_t seed, enum mutant mutant, FILE *t
 	s->late_volumes = json_object();
 	if (seed % 2 == 0)
 		setup_cluster(s);
+	number /= ARRAY_SIZE(layouts);
+	if (number % HARD_EVERY == 0)
+		setup_hardware(s, number / HARD_EVERY);
 	setup_nodes(s);
 	for (int i = 0; i < SIM_CLAIMS; i++) {
 		s->claims[i].scenario = s;
@@ -434,9 +527,10 @@ static void setup(struct scenario *s, uint64_t seed, enum mutant mutant, FILE *t
 	s->operator_count = sim_chance(sim, 4000) ? 2 : 1;
 	operator_proc_setup(&s->operators[0], &s->options, "operator-a");
 	operator_proc_setup(&s->operators[1], &s->options, "operator-b");
-	sim_trace(sim, "seed %llu: %d nodes, %s, %d operators%s, faults %d %d %d %s",
+	sim_trace(sim, "seed %llu: %d nodes, %s, %d operators%s%s, faults %d %d %d %s",
 		  (unsigned long long)seed, s->node_count, s->options.volume_type,
 		  s->operator_count, s->options.cluster ? " on a cluster" : "",
+		  s->old_paths_ms ? ", old paths" : "",
 		  s->world.rates.call, s->world.rates.crash,
 		  s->world.rates.event, s->world.rates.focus ? s->world.rates.focus : "");
 }
@@ -457,6 +551,35 @@ static void wait_for_pool(struct scenario *s)
 		sim_run_until(sim, sim->now_ms + 1000);
 }
 
+/* Claims come and go meanwhile. */
+static void run_hardware(struct scenario *s, int64_t ms)
+{
+	struct sim *sim = sim_of(s);
+	int64_t until = sim->now_ms + ms;
+
+	while (sim->now_ms < until && !*sim->failure) {
+		sim_run_until(sim, sim->now_ms + 20000 + sim_below(sim, 60000));
+		any_claim(s, sim_chance(sim, 5000));
+	}
+}
+
+/* The first event has time to show what follows from it; then come others, which may meet each other. */
+static void hardware_phase(struct scenario *s)
+{
+	struct sim *sim = sim_of(s);
+	int64_t more = 1 + sim_below(sim, 2);
+
+	hardware_clients(s);
+	claims_happen(s);
+	sim_run_until(sim, sim->now_ms + 5000 + sim_below(sim, 30000));
+	hardware_event(s, s->first_event);
+	run_hardware(s, hardware_takes_ms(s->first_event));
+	for (int64_t i = 0; i < more && !*sim->failure; i++) {
+		hardware_event(s, (int)sim_below(sim, HARDWARE_EVENTS));
+		run_hardware(s, sim_below(sim, sim_chance(sim, 3000) ? 7 * 60000 : 90000));
+	}
+}
+
 static void trouble_phase(struct scenario *s)
 {
 	struct sim *sim = sim_of(s);
@@ -474,8 +597,12 @@ static void trouble_phase(struct scenario *s)
 	}
 	wait_for_pool(s);
 	sim->faults = true;
+	if (s->hard) {
+		hardware_phase(s);
+		return;
+	}
 	for (int i = 0; i < events && !*sim->failure; i++) {
-		something_happens(s);
+		scenario_event(s);
 		sim_run_until(sim,
 			      sim->now_ms + sim_below(sim, sim_chance(sim, 1000) ? 30000 : 4000));
 	}
@@ -534,9 +661,10 @@ static void calm(struct scenario *s)
 		if (s->nodes[i]
 			    .maintenance) { /* a node that is to go, too: it cannot be emptied in maintenance */
 			s->nodes[i].maintenance = false;
-			edit_node(s, &s->nodes[i]);
+			scenario_edit_node(s, &s->nodes[i]);
 		}
 	}
+	hardware_repair(s);
 	sim_run_until(sim, sim->now_ms + CALM_MS);
 }
 
@@ -586,6 +714,8 @@ static void settle(struct scenario *s)
 				sim_fail(sim, "it was settled, and then: %s", problem);
 			return;
 		}
+		if (s->hard)
+			hardware_give_up_lost(s);
 		sim_run_until(sim, sim->now_ms + 10000);
 	}
 	tell_all(s);
@@ -599,6 +729,9 @@ static void finish(struct scenario *s)
 
 	sim->trace = NULL;
 	sim->faults = false;
+	s->calm = true;
+	free(s->armed);
+	s->armed = NULL;
 	for (int i = 0; i < 2; i++)
 		proc_kill(&s->operators[i], -1);
 	proc_kill(&s->manager, -1);

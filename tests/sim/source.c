@@ -5,6 +5,7 @@
 #include "base/mem.h"
 
 #define AGAIN 3 /* events that may come a second time */
+#define STALL_LOOK_MS 5000 /* a stall may be ended before its time */
 
 struct pending {
 	enum kube_event_type type;
@@ -47,6 +48,8 @@ static void deliver_soon(struct proc_source *s)
 		s->proc->world->faults[FAULT_STALL]++;
 		delay = sim_below(sim, 8000);
 	}
+	if (sim->now_ms < s->proc->stalled_until_ms)
+		delay = STALL_LOOK_MS;
 	s->delivering = true;
 	sim_after(sim, delay, deliver, source_timer(s));
 }
@@ -85,6 +88,10 @@ static void deliver(void *arg)
 	e = s->first;
 	if (!e)
 		return;
+	if (s->proc->sim->now_ms < s->proc->stalled_until_ms) {
+		deliver_soon(s);
+		return;
+	}
 	if (sim_fault(s->proc->sim, s->proc->world->rates.event)) {
 		lose_watch(s);
 		return;
@@ -167,17 +174,40 @@ static json_t *sim_get(struct reader *r, const struct kind *kind, const char *ns
 		if (p->sources[i].cache.kind == kind)
 			object = cache_get(&p->sources[i].cache, ns, name);
 	}
+	if (object && p->visible && !p->visible(p, kind, object)) {
+		json_decref(object);
+		return NULL;
+	}
+	if (object)
+		proc_note_read(p, kind, object);
 	return object;
+}
+
+struct view {
+	struct proc *proc;
+	const struct kind *kind;
+	int (*fn)(const json_t *object, void *userdata);
+	void *userdata;
+};
+
+static int if_visible(const json_t *object, void *userdata)
+{
+	struct view *v = userdata;
+
+	if (v->proc->visible && !v->proc->visible(v->proc, v->kind, object))
+		return 0;
+	return v->fn(object, v->userdata);
 }
 
 static int sim_each(struct reader *r, const struct kind *kind, const char *ns,
 		    int (*fn)(const json_t *object, void *userdata), void *userdata)
 {
 	struct proc *p = proc_of(r);
+	struct view v = { p, kind, fn, userdata };
 
 	for (size_t i = 0; i < p->source_count; i++) {
 		if (p->sources[i].cache.kind == kind)
-			return cache_each(&p->sources[i].cache, ns, fn, userdata);
+			return cache_each(&p->sources[i].cache, ns, if_visible, &v);
 	}
 	return 0;
 }
@@ -186,12 +216,29 @@ static int sim_each_marked(struct reader *r, const struct kind *kind, const char
 			   int (*fn)(const json_t *object, void *userdata), void *userdata)
 {
 	struct proc *p = proc_of(r);
+	struct view v = { p, kind, fn, userdata };
 
 	for (size_t i = 0; i < p->source_count; i++) {
 		if (p->sources[i].cache.kind == kind)
-			return cache_each_marked(&p->sources[i].cache, ns, fn, userdata);
+			return cache_each_marked(&p->sources[i].cache, ns, if_visible, &v);
 	}
 	return 0;
+}
+
+static int come_into_view(const json_t *object, void *userdata)
+{
+	struct proc_source *s = userdata;
+
+	proc_changed(s->proc, &s->cache, NULL, object);
+	return 0;
+}
+
+void proc_refresh(struct proc *p, const struct kind *kind)
+{
+	for (size_t i = 0; i < p->source_count; i++) {
+		if (p->sources[i].cache.kind == kind)
+			cache_each(&p->sources[i].cache, NULL, come_into_view, &p->sources[i]);
+	}
 }
 
 static void sim_learned(struct reader *r, const struct kind *kind, const json_t *object)
