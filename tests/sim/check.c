@@ -243,6 +243,10 @@ static bool check_volume(struct check *c, struct model_volume *v)
 	for (size_t i = 0; i < v->brick_count; i++) {
 		if (!model_brick_online(&v->bricks[i]))
 			return wrong(c, "brick %s of %s is offline", v->bricks[i].path, v->name);
+		if (model_device_of_path(v->bricks[i].node, v->bricks[i].path) !=
+		    model_brick_disk(v, &v->bricks[i]))
+			return wrong(c, "brick %s of %s lies on another disk than its own",
+				     v->bricks[i].path, v->name);
 		if (!model_brick_whole(&v->bricks[i]))
 			return wrong(c, "brick %s of %s is not healed", v->bricks[i].path, v->name);
 	}

@@ -217,7 +217,8 @@ static void disk_vanishes(struct scenario *s)
 		return;
 	snprintf(t->name, sizeof(t->name), "%s", t->d->name);
 	if (sim_chance(sim_of(s), 5000))
-		snprintf(t->name, sizeof(t->name), "/dev/sd%c", (int)('m' + (t->d - t->n->devices)));
+		snprintf(t->name, sizeof(t->name), "/dev/sd%c",
+			 (int)('m' + (t->d - t->n->devices)));
 	model_disk_off(t->n, t->d);
 	later(t, between(s, 2000, sim_chance(sim_of(s), 5000) ? MINUTE_MS : 8 * MINUTE_MS),
 	      disk_returns);
@@ -231,7 +232,8 @@ static void swap_names(struct model_node *n, struct model_device *a, struct mode
 	memcpy(name, a->name, sizeof(name));
 	memcpy(a->name, b->name, sizeof(name));
 	memcpy(b->name, name, sizeof(name));
-	sim_trace(&n->model->world->sim, "%-12s has %s and %s exchanged", n->name, a->name, b->name);
+	sim_trace(&n->model->world->sim, "%-12s has %s and %s exchanged", n->name, a->name,
+		  b->name);
 }
 
 static void swap_at_reboot(struct scenario *s)
@@ -301,8 +303,9 @@ static bool has_come(struct story *t, const json_t *pool, const json_t *b)
 }
 
 /*
- * A brick is planned on what a person lets be wiped: before it is made, that name is another disk's. One is prepared:
- * before it is used, it cannot be mounted. A pool is found to be empty and may go: whoever deletes it stops.
+ * A brick is planned on what a person lets be wiped: before it is made, that name is another
+ * disk's. One is prepared: before it is used, it cannot be mounted. A pool is found to be empty and
+ * may go: whoever deletes it stops.
  */
 void hardware_pool_event(struct scenario *s, const json_t *pool)
 {
@@ -418,7 +421,10 @@ static void reinstall_now(void *arg)
 	free(t);
 }
 
-/* Often it is done because something is wrong with a disk; or only the records go, while the agent is down. */
+/*
+ * Often it is done because something is wrong with a disk; or only the records go, while the agent
+ * is down.
+ */
 static void reinstall(struct scenario *s)
 {
 	struct story *t = any_brick(s);
@@ -436,24 +442,7 @@ static void reinstall(struct scenario *s)
 
 /* ---- a dead disk, by the book ------------------------------------------------------------------------------ */
 
-/* A brick of the pool is to come that its volume does not have yet. */
-static bool is_moving(struct scenario *s, const struct model_volume *v)
-{
-	cleanup_json json_t *pool = NULL;
-	const json_t *b;
-	size_t i, found = 0;
-
-	kube_get(s->world.late, &KIND_STORAGEPOOL, SIM_NS, v->name, &pool, NULL);
-	json_array_foreach (jget(pool, "spec", "bricks"), i, b)
-		for (size_t k = 0; k < v->brick_count; k++)
-			found += streq(v->bricks[k].path, jstr(b, "path"));
-	return found < v->brick_count;
-}
-
-/*
- * Can what is on it be done without? A person who looks at the pool sees it, and does not take the disk of one brick
- * for good while another is on its way: a move waits for all bricks, and each change for the one before.
- */
+/* Can what is on it be done without? A person who looks at the pool sees it. */
 static bool can_lose(struct story *t)
 {
 	struct model *m = t->n->model;
@@ -461,7 +450,7 @@ static bool can_lose(struct story *t)
 	for (size_t i = 0; i < MODEL_VOLUMES; i++) {
 		struct model_volume *v = &m->volumes[i];
 
-		if (*v->name && (!model_volume_kept(v, t->d) || is_moving(t->s, v)))
+		if (*v->name && !model_volume_kept(v, t->d))
 			return false;
 	}
 	return true;
@@ -471,6 +460,7 @@ static void disk_exchanged(void *arg)
 {
 	struct story *t = arg;
 	struct sim_node *node = declared(t);
+	int slot = model_device_slot(t->d);
 
 	if (story_is_over(t))
 		return;
@@ -482,8 +472,8 @@ static void disk_exchanged(void *arg)
 		later(t, between(t->s, 0, 20000), disk_exchanged);
 		return;
 	}
-	if (node->wanted && model_device_slot(t->d) >= 0 && !node->devices[model_device_slot(t->d)]) {
-		node->devices[model_device_slot(t->d)] = true;
+	if (node->wanted && slot >= 0 && !node->devices[slot]) {
+		node->devices[slot] = true;
 		scenario_edit_node(t->s, node);
 	}
 	free(t);
@@ -555,7 +545,9 @@ static void it_leads_again(void *arg)
 	later(t, 3000, it_leads_again);
 }
 
-/* Who leads has begun to delete the pool, stops in the middle of it, and hears of nothing for long. */
+/*
+ * Who leads has begun to delete the pool, stops in the middle of it, and hears of nothing for long.
+ */
 static void leader_freezes(void *arg)
 {
 	struct story *t = arg;
@@ -592,7 +584,8 @@ static void pool_deleted(struct scenario *s)
 		if (jstr(pool, "spec", "parent") || object_deleting(pool))
 			continue;
 		sim_trace(sim_of(s), "a person deletes pool %s", object_name(pool));
-		kube_delete(s->world.late, &KIND_STORAGEPOOL, SIM_NS, object_name(pool), NULL, NULL);
+		kube_delete(s->world.late, &KIND_STORAGEPOOL, SIM_NS, object_name(pool), NULL,
+			    NULL);
 		s->pools_deleted = true;
 		break;
 	}
@@ -712,7 +705,10 @@ static bool is_used(const struct model_node *n, const struct model_device *d, co
 	return false;
 }
 
-/* What was about to be freed when the records were lost is known to nobody: a person has to remove it. */
+/*
+ * What was about to be freed when the records were lost is known to nobody: a person has to remove
+ * it.
+ */
 static void clean_up(struct model_node *n, struct model_device *d)
 {
 	const char *root;
@@ -806,7 +802,8 @@ void hardware_give_up_lost(struct scenario *s)
 		    streq(object_annotation(pool, POOL_ANNOTATION_LOST), id))
 			continue;
 		sim_trace(sim_of(s), "a person gives up brick %s of %s", id, name);
-		patch = json_pack("{s{s{ss}}}", "metadata", "annotations", POOL_ANNOTATION_LOST, id);
+		patch = json_pack("{s{s{ss}}}", "metadata", "annotations", POOL_ANNOTATION_LOST,
+				  id);
 		kube_patch(s->world.late, &KIND_STORAGEPOOL, SIM_NS, name, NULL, KUBE_PATCH_MERGE,
 			   patch, NULL, NULL);
 	}

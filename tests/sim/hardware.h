@@ -4,8 +4,8 @@
 #include "scenario.h"
 
 /*
- * What happens to machines and disks, and what a person does about it, in minutes instead of seconds. In the end all of
- * it is repaired, as the documentation says.
+ * What happens to machines and disks, and what a person does about it, in minutes instead of
+ * seconds. In the end all of it is repaired, as the documentation says.
  */
 #define HARDWARE_EVENTS 9 /* odd: each comes with old and with new paths */
 
@@ -17,7 +17,9 @@ int64_t hardware_takes_ms(int kind);
 void hardware_clients(struct scenario *s);
 /* Power and disks are there again, each under its own name. */
 void hardware_repair(struct scenario *s);
-/* What a person is asked for where a disk is lost and it is not known whether the others are whole. */
+/*
+ * What a person is asked for where a disk is lost and it is not known whether the others are whole.
+ */
 void hardware_give_up_lost(struct scenario *s);
 /* Called at each write of a pool, while the API writes. */
 void hardware_pool_event(struct scenario *s, const json_t *pool);

@@ -27,7 +27,7 @@ struct model_device { /* a disk; its name is that of the moment */
 	char mounted[300];       /* where, "" for nowhere */
 	json_t *marker;          /* of the file system on it */
 	json_t *trees;           /* directories of bricks that lie beside: path to marker; NULL: none */
-	json_t *volumes;         /* glusterd's mark on what it has taken: a brick's path to its volume's id; NULL: none */
+	json_t *volumes;         /* glusterd's marks: a brick's path to its volume's id */
 };
 
 struct model_node {
@@ -63,7 +63,7 @@ struct model_volume {
 	char name[64];           /* "" for an empty slot */
 	char id[UUID_TEXT_MAX];
 	int trust;
-	char pool_uid[UUID_TEXT_MAX]; /* of the StoragePool that it was made for, as its maker knew it */
+	char pool_uid[UUID_TEXT_MAX]; /* of the StoragePool that its maker meant */
 	enum gluster_volume_state state;
 	int replica, arbiter, disperse, redundancy;
 	struct model_brick bricks[MODEL_BRICKS];
@@ -99,21 +99,30 @@ struct model_node *model_node_at(struct model *m, const char *address);
 struct model_device *model_device_add(struct model_node *n, const char *name, int64_t size);
 struct model_device *model_device_named(struct model_node *n, const char *name);
 struct model_device *model_device_of_path(struct model_node *n, const char *brick_path);
-/* The place of its name among those that a person gives, or -1; and the disk that has that name now. */
+/*
+ * The place of its name among those that a person gives, or -1; and the disk that has that name
+ * now.
+ */
 int model_device_slot(const struct model_device *d);
 struct model_device *model_device_at_slot(struct model_node *n, int slot);
 /* Is it the root of the device's own brick: its file system's, or the directory of that in which new ones lie? */
 bool model_own_root(const struct model_device *d, const char *root);
 /* Is it below the mount of a disk that dropped off? */
 bool model_is_dead(const struct model_node *n, const char *path);
-/* The id of a brick, from the directory that holds it: ".quartermaster-ID" or, on a device in stores made before, "ID". */
+/*
+ * The id of a brick, from the directory that holds it: ".quartermaster-ID" or, on a device in
+ * stores made before, "ID".
+ */
 const char *model_id_of_root(const char *root);
 /* The marker at the root of a brick, on a device that is mounted; NULL: there is none. */
 json_t *model_marker(struct model_node *n, const char *root);
 /* Power off: agent, glusterd, bricks and mounts are gone; the disks keep what they have. */
 void model_node_down(struct model_node *n);
 void model_node_up(struct model_node *n);
-/* A disk drops off: its mount is dead, what ran on it ends. It comes back under a name that nobody has. */
+/*
+ * A disk drops off: its mount is dead, what ran on it ends. It comes back under a name that nobody
+ * has.
+ */
 void model_disk_off(struct model_node *n, struct model_device *d);
 void model_disk_on(struct model_node *n, struct model_device *d, const char *name);
 /* A new, empty one in its place. */
@@ -139,7 +148,10 @@ struct model_volume *model_volume_named(struct model *m, const char *name);
 struct model_volume *model_volume_in(struct model *m, int trust, const char *name);
 /* The disk that has what is in a brick, mounted or not; NULL: that is lost. */
 struct model_device *model_brick_disk(const struct model_volume *v, const struct model_brick *b);
-/* Would every entry be left with enough whole copies or parts without what is on that disk, or (NULL) as it is? */
+/*
+ * Would every entry be left with enough whole copies or parts without what is on that disk, or
+ * (NULL) as it is?
+ */
 bool model_volume_kept(const struct model_volume *v, const struct model_device *without);
 bool model_brick_online(const struct model_brick *b);
 bool model_brick_whole(const struct model_brick *b);

@@ -177,7 +177,10 @@ void model_heal(struct model_volume *v)
 
 /* ---- brick processes ----------------------------------------------------------------------------------- */
 
-/* glusterd starts a brick only where its own mark on the brick's directory says that it is of this volume. */
+/*
+ * glusterd starts a brick only where its own mark on the brick's directory says that it is of this
+ * volume.
+ */
 static bool can_start(const struct model_volume *v, const struct model_brick *b)
 {
 	struct model_device *d = model_device_of_path(b->node, b->path);
@@ -475,8 +478,8 @@ static void check_own(struct model_node *n, const struct model_device *d, const 
 	const json_t *record = json_object_get(n->records, name);
 
 	if (!streq(marked, id))
-		sim_fail(sim_of(n->model), "%s of %s is made a brick of a volume, but is marked as %s",
-			 root, n->name, marked ? marked : "nobody's");
+		sim_fail(sim_of(n->model), "%s of %s is made a brick, but is marked as %s", root,
+			 n->name, marked ? marked : "nobody's");
 	if (model_own_root(d, root) && record && !streq(jstr(record, "uuid"), d->uuid))
 		sim_fail(sim_of(n->model),
 			 "%s of %s is made a brick, but lies on %s, not on its own file system",
@@ -484,8 +487,8 @@ static void check_own(struct model_node *n, const struct model_device *d, const 
 }
 
 /*
- * By force, glusterd makes the last directory of the path wherever the one above it is: on the root file system, too.
- * So whoever tells it has to know that the brick is mounted.
+ * By force, glusterd makes the last directory of the path wherever the one above it is: on the root
+ * file system, too. So whoever tells it has to know that the brick is mounted.
  */
 static int place_brick(struct model_node *n, const char *path, struct error *err)
 {
@@ -669,8 +672,8 @@ static void check_meant(struct node_host *h, const struct model_volume *v, const
 	cleanup_json json_t *pool = NULL;
 
 	if (*v->pool_uid && meant && !streq(meant, v->pool_uid))
-		sim_fail(sim_of(m), "to %s volume %s was decided for another pool of that name", what,
-			 v->name);
+		sim_fail(sim_of(m), "to %s volume %s was decided for another pool of that name",
+			 what, v->name);
 	if (kube_get(m->world->late, &KIND_STORAGEPOOL, "default", v->name, &pool, NULL) == 0 &&
 	    streq(object_uid(pool), v->pool_uid) && !object_deleting(pool))
 		sim_fail(sim_of(m), "%s volume %s, whose pool is not to go", what, v->name);

@@ -113,7 +113,10 @@ static void destroy(struct node_host *h, struct model_device *d, const char *how
 	model_device_clear(d);
 }
 
-/* The brick that a file system is of by a record of some node; NULL: none, or one that was let go of. */
+/*
+ * The brick that a file system is of by a record of some node; NULL: none, or one that was let go
+ * of.
+ */
 static const char *recorded_as(const struct model *m, const char *uuid)
 {
 	for (size_t i = 0; i < MODEL_NODES; i++) {
@@ -128,7 +131,10 @@ static const char *recorded_as(const struct model *m, const char *uuid)
 	return NULL;
 }
 
-/* No device of a recorded brick is formatted for another, and none that a pool calls prepared at all. */
+/*
+ * No device of a recorded brick is formatted for another, and none that a pool calls prepared at
+ * all.
+ */
 static void check_format(struct node_host *h, const struct model_device *d, const char *uuid)
 {
 	struct model *m = of(h)->node->model;
@@ -144,8 +150,9 @@ static void check_format(struct node_host *h, const struct model_device *d, cons
 	json_array_foreach (pools, i, pool) {
 		json_array_foreach (jget(pool, "spec", "bricks"), k, b) {
 			if (id && jbool(b, "prepared") && streq(jstr(b, "id"), id))
-				sim_fail(sim_of(h), "brick %s is formatted, which pool %s calls prepared",
-					 id, object_name(pool));
+				sim_fail(sim_of(h),
+					 "brick %s is formatted, which pool %s calls prepared", id,
+					 object_name(pool));
 		}
 	}
 }
@@ -179,7 +186,10 @@ static int format(struct node_host *h, const char *device, const struct device_f
 	return end(h, fault, 0, err);
 }
 
-/* Something else at that place, or it elsewhere? What is left there of a disk that dropped off gives way. */
+/*
+ * Something else at that place, or it elsewhere? What is left there of a disk that dropped off
+ * gives way.
+ */
 static int check_place(struct model_node *n, const struct model_device *d, const char *mountpoint,
 		       struct error *err)
 {
@@ -190,7 +200,8 @@ static int check_place(struct model_node *n, const struct model_device *d, const
 		return error_set(err, EBUSY, "%s is mounted elsewhere", d->name);
 	json_object_set_new(n->root_dirs, mountpoint, json_true());
 	if (!*d->mounted && d->sick_until_ms > n->model->world->sim.now_ms)
-		return error_set(err, EIO, "%s cannot be mounted: structure needs cleaning", d->name);
+		return error_set(err, EIO, "%s cannot be mounted: structure needs cleaning",
+				 d->name);
 	json_object_del(n->dead_mounts, mountpoint);
 	return 0;
 }

@@ -31,7 +31,9 @@ static void drop_each(json_t *list, const char *key)
 		json_object_del(o, key);
 }
 
-/* No uid, nor what else says which object is meant, and no memory of the numbers that were given. */
+/*
+ * No uid, nor what else says which object is meant, and no memory of the numbers that were given.
+ */
 static void names_alone(const struct kind *kind, bool agent, json_t *patch)
 {
 	if (kind == &KIND_STORAGESTATUS)

@@ -18,12 +18,12 @@ enum mutant {
 	MUTANT_FORGOTTEN_HALF,     /* the second half is left out by who did not make the first in this life */
 	MUTANT_DELETED_HALF,       /* the second half is left out for a claim that is being deleted */
 	/* of machines and disks */
-	MUTANT_FORCED_BRICK,       /* nobody asks whether a brick is mounted before gluster is told to use it */
-	MUTANT_COLD_CACHE,         /* what a pool says of a brick is read from a cache that is not filled yet */
+	MUTANT_FORCED_BRICK,       /* gluster is told to use a brick that nobody looked for */
+	MUTANT_COLD_CACHE,         /* a brick is looked up in a cache that is not filled yet */
 	MUTANT_ALL_WHOLE,          /* every copy that serves is taken for whole */
-	MUTANT_NAMES_ALONE,        /* pools and volumes are known by their names, which are given again */
+	MUTANT_NAMES_ALONE,        /* pools and volumes go by names, which are given again */
 	MUTANT_BLIND_WIPE,         /* what is wiped is not compared with the bricks on record */
-	MUTANT_SAME_PLACE,         /* another disk in a brick's place is not told from one that is away */
+	MUTANT_SAME_PLACE,         /* a disk that took a brick's place is not noticed */
 	MUTANT_COUNT,
 };
 extern const char *const mutant_names[MUTANT_COUNT];

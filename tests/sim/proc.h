@@ -57,7 +57,10 @@ struct proc {
 	void *userdata;
 	void *app;
 	bool can_crash;
-	/* Is it in the caches of the process, which may watch some objects of a kind only? NULL: all are. */
+	/*
+	 * Is it in the caches of the process, which may watch some objects of a kind only? NULL:
+	 * all are.
+	 */
 	bool (*visible)(struct proc *p, const struct kind *kind, const json_t *object);
 
 	bool running;        /* or dying */
@@ -85,7 +88,10 @@ struct world {
 	struct prng ids;
 	struct fault_rates rates;
 	enum mutant mutant;
-	/* What is created or patched, before it is sent: as an earlier version wrote it. NULL: as it is. */
+	/*
+	 * What is created or patched, before it is sent: as an earlier version wrote it. NULL: as
+	 * it is.
+	 */
 	void (*change_write)(struct world *w, const struct kind *kind, json_t *object);
 	/* What the API answers to a question for one object: for mutants. NULL: as it is. */
 	void (*change_answer)(struct proc *p, const struct kind *kind, json_t *object);
@@ -109,8 +115,8 @@ void proc_enqueue(struct proc *p, const char *controller, const char *key, int d
 void proc_task(struct proc *p, sim_fn fn, void *arg);
 
 /*
- * Of an object that the running task has read from the caches: the uid that it had the first time. What the task does
- * now was decided for that one. NULL: it has read none.
+ * Of an object that the running task has read from the caches: the uid that it had the first time.
+ * What the task does now was decided for that one. NULL: it has read none.
  */
 const char *proc_first_read(const struct proc *p, const struct kind *kind, const char *name);
 void proc_note_read(struct proc *p, const struct kind *kind, const json_t *object);
@@ -119,9 +125,9 @@ void proc_refresh(struct proc *p, const struct kind *kind);
 
 /* ---- for models of the world outside the API ------------------------------------------------- */
 /*
- * Every call of a process to the outside begins and ends with these. world_call_begin sleeps and decides
- * what goes wrong: a negative result ends the call with nothing done. call_end turns the result of
- * what was done into what the caller is told.
+ * Every call of a process to the outside begins and ends with these. world_call_begin sleeps and
+ * decides what goes wrong: a negative result ends the call with nothing done. call_end turns the
+ * result of what was done into what the caller is told.
  */
 int world_call_begin(struct proc *p, bool write, const char *what, enum fault *ret, struct error *err);
 int call_end(struct proc *p, enum fault fault, int rc, struct error *err);

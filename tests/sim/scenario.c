@@ -56,8 +56,8 @@ static void declare_node(struct scenario *s, int i)
 {
 	struct sim_node *n = &s->nodes[i];
 	cleanup_json json_t *o = json_pack(
-		"{ss ss s{ss ss} s{ss s{s[o]} so s{ss si so}}}", "apiVersion", "coreos.com/v1", "kind",
-		"StorageNode", "metadata", "name", n->name, "namespace", SIM_NS, "spec", "type",
+		"{ss ss s{ss ss} s{ss s{s[o]} so s{ss si so}}}", "apiVersion", "coreos.com/v1",
+		"kind", "StorageNode", "metadata", "name", n->name, "namespace", SIM_NS, "spec", "type",
 		"glusterfs", "storageNetwork", "ips", json_sprintf("10.0.0.%d", i + 1), "devices",
 		device_list(n), "glusterfs", "cluster", SIM_CLUSTER, "zone", i % 3 + 1, "wipe",
 		wipe_list(s, n));
@@ -72,9 +72,9 @@ static void declare_node(struct scenario *s, int i)
 
 void scenario_edit_node(struct scenario *s, struct sim_node *n)
 {
-	cleanup_json json_t *patch = json_pack("{s{so sb s{so}}}", "spec", "devices", device_list(n),
-					       "maintenance", n->maintenance, "glusterfs", "wipe",
-					       wipe_list(s, n));
+	cleanup_json json_t *patch = json_pack("{s{so sb s{so}}}", "spec", "devices",
+					       device_list(n), "maintenance", n->maintenance,
+					       "glusterfs", "wipe", wipe_list(s, n));
 	struct error err = ERROR_INIT;
 	int rc = kube_patch(s->world.late, &KIND_STORAGENODE, SIM_NS, n->name, NULL,
 			    KUBE_PATCH_MERGE, patch, NULL, &err);
@@ -348,7 +348,10 @@ void scenario_event(struct scenario *s)
 
 /* ---- a schedule --------------------------------------------------------------------------------------- */
 
-/* What differs in kind is decided by a schedule's number, not by chance: so every run has all of it. */
+/*
+ * What differs in kind is decided by a schedule's number, not by chance: so every run has all of
+ * it.
+ */
 static const struct {
 	const char *type;
 	int bricks;
@@ -444,7 +447,10 @@ static void write_old_paths(struct world *w, const struct kind *kind, json_t *ob
 	}
 }
 
-/* Machines and disks: then calls fail far less often, since what is waited for takes minutes, by one who leads. */
+/*
+ * Machines and disks: then calls fail far less often, since what is waited for takes minutes, by
+ * one who leads.
+ */
 static void setup_hardware(struct scenario *s, uint64_t number)
 {
 	struct sim *sim = sim_of(s);
@@ -563,7 +569,10 @@ static void run_hardware(struct scenario *s, int64_t ms)
 	}
 }
 
-/* The first event has time to show what follows from it; then come others, which may meet each other. */
+/*
+ * The first event has time to show what follows from it; then come others, which may meet each
+ * other.
+ */
 static void hardware_phase(struct scenario *s)
 {
 	struct sim *sim = sim_of(s);

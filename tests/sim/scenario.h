@@ -43,7 +43,7 @@ struct scenario {
 	bool early;                       /* there is a pool before the faults begin: they hit claims, then */
 	bool hard;                        /* it is of machines and disks (hardware.c) */
 	int first_event;                  /* of those, by the schedule's number */
-	int64_t old_paths_ms;             /* until then bricks are given the paths of earlier versions */
+	int64_t old_paths_ms;             /* until then bricks have the paths of earlier versions */
 	bool pools_deleted;               /* by a person */
 	bool calm;                        /* the faults have ended */
 	struct story *armed;              /* what waits for a write of a pool */

@@ -400,6 +400,11 @@ static bool prepare_device(struct node_host *h, const struct brick_order *o, jso
 	if (!locate(h, o, record, ready, seen, ret))
 		return false;
 	if (!ret->device[0]) {
+		/* locate gives no name only to what was never made; where it does, that is no leave to format */
+		if (ready) {
+			fail(ret, "Missing", "NotFound", "The disk of brick %s is not there", o->id);
+			return false;
+		}
 		if (!format(h, o, o->device, seen, ret))
 			return false;
 		snprintf(ret->device, sizeof(ret->device), "%s", o->device);

@@ -556,9 +556,24 @@ static bool decide_replicate(struct decision *d)
 		      lost ? "It is lost" : "All copies are whole", extra->address, extra->path);
 }
 
+/* Of several that are to come: where a brick is lost, one for its role, since all others wait for that. */
+static const json_t *next_missing(const struct decision *d)
+{
+	const struct gluster_brick *extra = first_extra(d, -1);
+	const json_t *w;
+	size_t i;
+
+	if (extra && brick_lost(d, extra))
+		json_array_foreach (d->bricks, i, w)
+			if (!gluster_brick_find(d->volume, brick_address(w), brick_path(w)) &&
+			    jbool(w, "arbiter") == extra->arbiter)
+				return w;
+	return first_missing(d);
+}
+
 static bool decide_fixed_set(struct decision *d)
 {
-	const json_t *missing = first_missing(d);
+	const json_t *missing = next_missing(d);
 	const struct gluster_brick *extra;
 	int lost;
 

@@ -101,12 +101,23 @@ static char *leaving_reason(struct plan_model *m, const struct plan_pool *p, con
 	return NULL;
 }
 
-/* The volume still has to follow an earlier change: one brick at a time, so that copies never run short. */
-static bool change_under_way(const struct plan_pool *p, const json_t *leaving)
+/*
+ * The volume, or one that lies beside its bricks, still has to follow an earlier change: one brick at a time, so that
+ * copies never run short. But while a brick is offline no change is finished that it does not belong to: where that is
+ * the one that leaves, the coming ones are what the volume waits for. In which order they come, and whether the lost one
+ * can be spared, is decided on what the volume has then (cluster.c).
+ */
+static bool change_under_way(const struct plan_model *m, const struct plan_pool *p,
+			     const json_t *leaving)
 {
-	const json_t *now = jget(p->object, "status", "bricks"), *spec = jget(p->spec, "bricks");
+	const json_t *now = jget(p->object, "status", "bricks"), *spec = jget(p->spec, "bricks"),
+		     *b = pool_brick(now, jstr(leaving, "id"));
 
-	if (!jstr(p->object, "status", "volumeId") || !pool_brick(now, jstr(leaving, "id")))
+	if (b && !jbool(b, "online"))
+		return false;
+	if (plan_children_follow(m, p))
+		return true;
+	if (!jstr(p->object, "status", "volumeId") || !b)
 		return false; /* not yet made, or this brick never came into it: nothing is lost by another choice */
 	return !bricks_same(now, spec);
 }
@@ -183,7 +194,7 @@ static void edit_pool(struct plan_model *m, struct plan_pool *p)
 		cleanup_free char *why = leaving_reason(m, p, b);
 		if (!why)
 			continue;
-		if (change_under_way(p, b) || plan_children_follow(m, p)) {
+		if (change_under_way(m, p, b)) {
 			plan_finding(m, jstr(b, "node"), brick_source(b), p->name, "Moving",
 				     "%s: pool %s finishes an earlier change first", why, p->name);
 			continue;
