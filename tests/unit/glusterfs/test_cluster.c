@@ -553,6 +553,21 @@ static void test_lost_arbiter(void **state)
 	world_done(&w);
 }
 
+/* The move of a data brick waits for the arbiter, which is lost: its own replacement comes first. */
+static void test_lost_arbiter_while_another_moves(void **state)
+{
+	struct world w;
+
+	made(&w, "arbiter", "123", 3);
+	find(&w, B3)->online = false;
+	w.lost = true;
+	want(&w, "425", 5);
+	assert_int_equal(next(&w), STEP_REPLACE_BRICK);
+	assert_string_equal(w.step.bricks.items[0], B3);
+	assert_non_null(strstr(w.step.bricks.items[1], "10.0.0.5"));
+	world_done(&w);
+}
+
 /* As a store of an earlier version is found, whose disk died before. */
 static void test_lost_without_marks(void **state)
 {
@@ -993,6 +1008,7 @@ int main(void)
 		cmocka_unit_test(test_lost_part_while_another_heals),
 		cmocka_unit_test(test_lost_copy_while_the_other_is_stale),
 		cmocka_unit_test(test_lost_arbiter),
+		cmocka_unit_test(test_lost_arbiter_while_another_moves),
 		cmocka_unit_test(test_lost_without_marks),
 		cmocka_unit_test(test_brick_that_serves_is_not_lost),
 		cmocka_unit_test(test_marks),

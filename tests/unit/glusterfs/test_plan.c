@@ -644,6 +644,17 @@ static void one_change_at_a_time(void **state)
 	assert_string_equal(jstr(pool_at(&out, 0), "action"), "keep");
 	assert_non_null(finding_of(&out, "Moving"));
 	plan_output_done(&out);
+
+	/* but for one that is offline the volume would wait for ever */
+	json_array_foreach (jget(json_array_get(pools, 0), "status", "bricks"), i, b)
+		json_object_set_new(b, "online", json_boolean(i == 2));
+	out = plan("replicate:3", nodes, pools, NULL);
+	assert_string_equal(jstr(pool_at(&out, 0), "action"), "change");
+	kept = 0;
+	json_array_foreach (jget(json_array_get(before, 0), "spec", "bricks"), i, b)
+		kept += uses(pool_at(&out, 0), jstr(b, "node"), NULL);
+	assert_int_equal(kept, 1);
+	plan_output_done(&out);
 }
 
 static void changed_address_is_refused(void **state)
