@@ -44,6 +44,12 @@ static const json_t *order_for(const struct looking *l, const char *source)
 	return NULL;
 }
 
+/* Its disk has left the name under which it was made. */
+static bool was_lost(const json_t *record)
+{
+	return jbool(record, "away") || jbool(record, "replaced");
+}
+
 /* Does the report of a node say that a brick, but `id`, has this file system? */
 static bool node_claims(const json_t *node, const char *uuid, const char *id,
 			char by[static BRICK_OWNER_MAX])
@@ -83,9 +89,23 @@ static int claimed(void *userdata, const char *uuid, const char *id,
 	return 0;
 }
 
+/*
+ * That somebody lets what has this name be erased is said of the disk that had it then. Once a brick's
+ * disk has left the name it says nothing of what has it today.
+ */
 static bool may_erase(const struct looking *l, const char *device)
 {
-	return device && listed(jget(l->node, "spec", "glusterfs", "wipe"), device);
+	cleanup_json json_t *records = NULL;
+	const json_t *r;
+	size_t i;
+
+	if (!listed(jget(l->node, "spec", "glusterfs", "wipe"), device))
+		return false;
+	records = brick_records(l->agent->host);
+	json_array_foreach (records, i, r)
+		if (streq(jstr(r, "device"), device) && was_lost(r))
+			return false;
+	return true;
 }
 
 static void look_at(struct looking *l, struct source *s)
@@ -183,7 +203,7 @@ static void set_lost(json_t *device, const json_t *records, const char *name)
 	size_t i;
 
 	json_array_foreach (records, i, r)
-		if (streq(jstr(r, "device"), name) && (jbool(r, "away") || jbool(r, "replaced")))
+		if (streq(jstr(r, "device"), name) && was_lost(r))
 			json_array_append(lost, json_object_get(r, "id"));
 	if (json_array_size(lost) > 0)
 		json_object_set(device, "lost", lost);
@@ -286,7 +306,7 @@ static void note_prepared(struct looking *l, const json_t *pool, const char *id)
 		size_t i;
 
 		json_array_foreach (jget(pool, parts[k], "bricks"), i, b)
-			if (streq(jstr(b, "id"), id))
+			if (streq(jstr(b, "id"), id) && !jbool(l->prepared, id)) /* never lowered */
 				json_object_set_new(l->prepared, id,
 						    json_boolean(k == 0 || jbool(b, "prepared")));
 	}
@@ -324,22 +344,27 @@ static bool nobodys(const struct looking *l, const struct brick_order *o)
 	       !brick_known(l->agent->host, o->id, o->pool_uid);
 }
 
-static bool is_settled(const struct looking *l, const char *id)
+static const char *settled(const struct looking *l, const char *id)
 {
-	const json_t *since = id ? json_object_get(l->agent->state->missing, id) : NULL;
+	const json_t *m = id ? json_object_get(l->agent->state->missing, id) : NULL;
 
-	return since &&
-	       clock_mono_ms(l->r->clock) - json_integer_value(since) >= MISSING_SETTLED_MS;
+	return m && clock_mono_ms(l->r->clock) - jint(m, "since") >= MISSING_SETTLED_MS
+		       ? jstr(m, "instead")
+		       : NULL;
 }
 
-static void note_missing(struct looking *l, const char *id, bool missing)
+/* The time counts from when this very device has had the name, not from when the disk left it. */
+static void note_missing(struct looking *l, const char *id, const struct brick_result *r)
 {
 	json_t *all = l->agent->state->missing;
 
-	if (!missing)
+	if (!streq(r->verdict.state, "Missing"))
 		json_object_del(all, id);
-	else if (!json_object_get(all, id))
-		json_object_set_new(all, id, json_integer(clock_mono_ms(l->r->clock)));
+	else if (!streq(jstr(json_object_get(all, id), "instead"), r->instead))
+		json_object_set_new(all, id,
+				    json_pack("{s:I, s:s}", "since",
+					      (json_int_t)clock_mono_ms(l->r->clock), "instead",
+					      r->instead));
 }
 
 static struct brick_order order_of(const struct looking *l, const json_t *b)
@@ -355,8 +380,7 @@ static struct brick_order order_of(const struct looking *l, const json_t *b)
 		.pool = jstr(b, "pool"),
 		.pool_uid = jstr(b, "poolUid"),
 		.wipe = jbool(b, "wipe"),
-		.erase = may_erase(l, jstr(b, "device")),
-		.settled = is_settled(l, jstr(b, "id")),
+		.settled = settled(l, jstr(b, "id")),
 		.claimed = claimed,
 		.userdata = (void *)l,
 		.node_uid = object_uid(l->node),
@@ -414,7 +438,7 @@ static bool prepare(struct looking *l, const struct brick_order *o, json_t *devi
 	if (streq(jstr(device, "reason"), "Duplicate"))
 		return false;
 	brick_prepare(l->agent->host, o, &result);
-	note_missing(l, o->id, streq(result.verdict.state, "Missing"));
+	note_missing(l, o->id, &result);
 	if (streq(result.verdict.state, "Ready") && o->device && !streq(result.device, o->device)) {
 		struct device_facts facts;
 

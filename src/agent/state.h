@@ -32,7 +32,7 @@ struct agent_state {
 	int64_t numbers_ms; /* when numbers were last written */
 	bool peers_done; /* the trusted pool was seen to be as that plan says */
 	bool left_lead; /* for this maintenance */
-	json_t *missing; /* bricks whose disks are not there: id to since when, monotonic ms */
+	json_t *missing; /* bricks whose disks are not there: id to {since: monotonic ms, instead: what has the name} */
 	int glusterd_pid; /* the one seen last, and since when */
 	int64_t glusterd_ms;
 	struct repair *repairs;

@@ -266,16 +266,39 @@ static bool is_another(const json_t *record, const struct device_facts *f)
  * place.
  */
 static bool is_replaced(struct node_host *h, const struct brick_order *o, const json_t *record,
-			const struct device_facts *now, struct device_verdict *there)
+			const struct device_facts *now, bool settled, struct device_verdict *there)
 {
 	char by[BRICK_OWNER_MAX];
 
-	device_judge(o->device, now, o->erase, there);
+	/* whatever wipe says: that is of a disk that had the name when it was written */
+	device_judge(o->device, now, false, there);
 	if (jbool(record, "replaced") && now->error == 0 && now->uuid[0] &&
 	    recorded(h, now->uuid, o->id, by, NULL) > 0)
 		return true;
-	return (o->settled || jbool(record, "replaced")) && streq(there->state, "Available") &&
+	return (settled || jbool(record, "replaced")) && streq(there->state, "Available") &&
 	       is_another(record, now) && !brick_spoken_for(h, o, o->device, now, there);
+}
+
+static void say_instead(const struct device_facts *now, char text[static BRICK_OWNER_MAX])
+{
+	if (now->error)
+		snprintf(text, BRICK_OWNER_MAX, "error %d", now->error);
+	else
+		snprintf(text, BRICK_OWNER_MAX, "%s %u:%u %lld", now->wwn, now->major, now->minor,
+			 (long long)now->size);
+}
+
+/* What is to be done about what has the name of a disk that is away. */
+static const char *advice(const struct device_facts *now, bool settled,
+			  const struct device_verdict *there)
+{
+	if (now->error)
+		return "";
+	if (!settled)
+		return "; what has its name now may be used in its place soon";
+	if (streq(there->reason, "Signature"))
+		return ", or erase what has its name now, if that is to take its place: ";
+	return there->message[0] ? "; what has its name now stays as it is: " : "";
 }
 
 /* Its disk is nowhere; `now`: what has its name. */
@@ -285,16 +308,19 @@ static void miss(struct node_host *h, const struct brick_order *o, json_t *recor
 	cleanup_free char *at = mountpoint_of(o->path, o->id);
 	struct device_verdict there;
 	const char *wwn = jstr(record, "wwn");
+	bool settled;
 
+	say_instead(now, ret->instead);
+	settled = streq(o->settled, ret->instead);
 	/*
 	 * nothing can be done with what is left of its mount, which keeps the disk's name from the
 	 * next one
 	 */
 	h->ops->unmount(h, at, NULL);
-	if (is_replaced(h, o, record, now, &there)) {
+	if (is_replaced(h, o, record, now, settled, &there)) {
 		fail(ret, "Missing", "Replaced",
 		     "The disk of brick %s (file system %s) is not there, and another one is in "
-		     "its place at %s: a new brick is made there",
+		     "its place at %s: a new brick can be made there",
 		     o->id, ret->uuid, o->device);
 		if (jbool(record, "replaced"))
 			return;
@@ -308,12 +334,9 @@ static void miss(struct node_host *h, const struct brick_order *o, json_t *recor
 	} else {
 		fail(ret, "Missing", "NotFound",
 		     "The disk of brick %s (%s, file system %s) is not there: attach it "
-		     "again%s%.150s",
-		     o->id, o->device, ret->uuid,
-		     now->error	       ? ""
-		     : o->settled      ? ", or erase what has its name now: "
-				       : "; what has its name now may be used in its place soon",
-		     now->error == 0 && o->settled ? there.message : "");
+		     "again%s%.250s",
+		     o->id, o->device, ret->uuid, advice(now, settled, &there),
+		     now->error == 0 && settled ? there.message : "");
 	}
 }
 
@@ -338,7 +361,8 @@ static bool locate(struct node_host *h, const struct brick_order *o, json_t *rec
 		return true;
 	}
 	ret->device[0] = '\0';
-	if (rc != -ENOENT) {
+	/* what was never made is on none that cannot be read; what was may be */
+	if (rc != -ENOENT && (ready || rc != -EIO)) {
 		fail(ret, "Failed", "ProbeFailed", "%s", error_text(&err, rc));
 		return false;
 	}
@@ -394,10 +418,50 @@ static bool mount_device(struct node_host *h, const struct brick_order *o, bool 
 	return true;
 }
 
+static int not_in_volume(struct node_host *h, const json_t *record, struct error *err);
+
+/* Another brick is in use under the name that its device had. */
+static bool place_taken(struct node_host *h, const struct brick_order *o)
+{
+	cleanup_json json_t *records = brick_records(h);
+	const json_t *r;
+	size_t i;
+
+	json_array_foreach (records, i, r)
+		if (!streq(jstr(r, "id"), o->id) && streq(jstr(r, "device"), o->device) &&
+		    jbool(r, "ready") && !jbool(r, "released"))
+			return true;
+	return false;
+}
+
+/* A disk that was replaced is back, and its volume has let go of it: it is neither used nor erased. */
+static bool came_too_late(struct node_host *h, const struct brick_order *o, const json_t *record,
+			  struct brick_result *ret)
+{
+	struct error err = ERROR_INIT;
+	int rc;
+
+	if (!jbool(record, "replaced") || !place_taken(h, o))
+		return false;
+	rc = not_in_volume(h, record, &err);
+	if (rc == -EBUSY)
+		return false;
+	if (rc < 0)
+		fail(ret, "Failed", "VolumeUnknown", "%s", error_text(&err, rc));
+	else
+		fail(ret, "Refused", "OldDisk",
+		     "%.200s holds what brick %s had when another disk took its place at %s: it is "
+		     "neither used nor erased; take it away, or erase it with `wipefs -a`",
+		     ret->device, o->id, o->device);
+	return true;
+}
+
 static bool prepare_device(struct node_host *h, const struct brick_order *o, json_t *record,
 			   bool ready, struct device_facts *seen, struct brick_result *ret)
 {
 	if (!locate(h, o, record, ready, seen, ret))
+		return false;
+	if (ret->device[0] && came_too_late(h, o, record, ret))
 		return false;
 	if (!ret->device[0]) {
 		/* locate gives no name only to what was never made; where it does, that is no leave to format */
@@ -514,7 +578,7 @@ static int release_device(struct node_host *h, const char *name, json_t *record,
 	if (rc < 0)
 		return rc;
 	rc = h->ops->find_device(h, uuid, device, err);
-	if (rc == -ENOENT)
+	if (rc == -ENOENT || rc == -EIO)
 		return jbool(record, "ready") && !jbool(record, "freeing") ? 1 : 0;
 	if (rc < 0)
 		return rc;

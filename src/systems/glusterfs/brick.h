@@ -16,9 +16,11 @@ struct brick_order { /* an entry of status.plan.bricks */
 	const char *pool_uid; /* which pool of that name; NULL: whoever ordered it did not say */
 	const char *parent; /* the brick beside which it lies, in the same root; NULL: it lies alone */
 	bool wipe;
-	bool erase; /* the spec lets whatever disk has this name be erased */
-	/* Its disk has been away for a while: a machine that starts may show another one first. */
-	bool settled;
+	/*
+	 * What has had its device's name for a while, as brick_result.instead, while its disk was away:
+	 * a machine that starts may show another one first. NULL: nothing, or not for long.
+	 */
+	const char *settled;
 	const char *node_uid;
 	const char *known_uuid; /* what status.agent remembers of an earlier life, or NULL */
 	bool known_ready; /* and that it was in use then */
@@ -41,6 +43,7 @@ struct brick_result {
 	char uuid[UUID_TEXT_MAX];
 	char device
 		[DEVICE_PATH_MAX]; /* the name it has now; differs from the order's when it moved */
+	char instead[BRICK_OWNER_MAX]; /* its disk is missing: what has the device's name */
 };
 
 /* Is this a brick order that can be carried out at all (its fields are there, its path is its own)? */

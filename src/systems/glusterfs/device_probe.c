@@ -151,6 +151,8 @@ bool device_gone(unsigned major, unsigned minor)
 {
 	cleanup_free char *path = xasprintf("/sys/dev/block/%u:%u", major, minor);
 
+	if (major == 0) /* tmpfs, NFS, btrfs, FUSE: they have no device that could be gone */
+		return false;
 	return access("/sys/dev/block", F_OK) == 0 && access(path, F_OK) < 0 && errno == ENOENT;
 }
 
@@ -209,6 +211,20 @@ static void path_of(const char *name, char path[static DEVICE_PATH_MAX])
 		*p = '/';
 }
 
+/* Of a mirror or a volume group: what it shows is also on the device above. */
+static bool is_member(const struct device_facts *f)
+{
+	return strstr(f->signature, "raid_member") || strstr(f->signature, "LVM2_member") ||
+	       strstr(f->signature, "mpath_member");
+}
+
+/* A device that is not there, or has no medium, cannot be the one that is looked for. */
+static bool is_unreadable(const struct device_facts *f)
+{
+	return f->error && f->error != ENOENT && f->error != ENXIO && f->error != ENODEV &&
+	       f->error != ENOMEDIUM && f->error != EMEDIUMTYPE;
+}
+
 /*
  * Partitions and whole devices alike. A path of a multipath map, or a member of a mirror, shows the
  * file system too; it is in use by the map for ever, and what is written to it alone breaks the
@@ -222,6 +238,7 @@ int device_find_in(const char *sysfs, void (*probe)(const char *device, struct d
 	DIR *dir = opendir(list);
 	const struct dirent *e;
 	bool found = false, top = false;
+	char unreadable[DEVICE_PATH_MAX] = "";
 
 	if (!dir)
 		return error_errno(err, errno,
@@ -239,20 +256,26 @@ int device_find_in(const char *sysfs, void (*probe)(const char *device, struct d
 			continue;
 		path_of(e->d_name, path);
 		probe(path, &f);
-		if (f.error || strcasecmp(f.uuid, uuid) != 0 ||
-		    (!held && strstr(f.signature, "_member")))
+		if (is_unreadable(&f))
+			snprintf(unreadable, sizeof(unreadable), "%s", path);
+		if (f.error || strcasecmp(f.uuid, uuid) != 0 || (!held && is_member(&f)))
 			continue;
 		snprintf(device, DEVICE_PATH_MAX, "%s", path);
 		found = true;
 		top = !held;
 	}
 	closedir(dir);
-	if (!found)
-		error_set(err, ENOENT,
-			  "No device of this machine carries the brick's file system %s: attach "
-			  "its disk",
-			  uuid);
-	return found ? 0 : -ENOENT;
+	if (found)
+		return 0;
+	if (unreadable[0])
+		return error_set(err, EIO,
+				 "No device of this machine shows the brick's file system %s, but "
+				 "%.200s cannot be read, and may be its disk",
+				 uuid, unreadable);
+	return error_set(err, ENOENT,
+			 "No device of this machine carries the brick's file system %s: attach its "
+			 "disk",
+			 uuid);
 }
 
 int device_find(const char *uuid, char device[static DEVICE_PATH_MAX], struct error *err)

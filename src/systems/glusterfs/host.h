@@ -72,7 +72,7 @@ struct node_host_ops {
 				struct device_facts *ret);
 	/*
 	 * The device that carries an XFS file system of this UUID, under whatever name; -ENOENT:
-	 * none. Where it is seen on several, on the paths of a multipath map or the members of an
+	 * none; -EIO: none, but a device could not be read. Where it is seen on several, on the paths of a multipath map or the members of an
 	 * array too: the uppermost.
 	 */
 	int (*find_device)(struct node_host *h, const char *uuid,

@@ -87,6 +87,13 @@ static json_t *node_brick(const json_t *b, const char *pool, const char *pool_ui
 /* A signature may be wiped only before the brick has ever been prepared: never a brick that holds data. */
 static bool may_wipe(const struct plan_node *n, const json_t *b)
 {
+	const json_t *d;
+	size_t i;
+
+	/* nor what has taken the place of a brick's disk: nobody has seen that when wipe was written */
+	json_array_foreach (jget(n->object, "status", "agent", "devices"), i, d)
+		if (streq(jstr(d, "device"), source_name(b)) && json_array_size(jget(d, "lost")) > 0)
+			return false;
 	return !jbool(b, "prepared") &&
 	       contains(jget(n->object, "spec", "glusterfs", "wipe"), source_name(b));
 }

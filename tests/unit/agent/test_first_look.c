@@ -607,8 +607,8 @@ static void a_disk_in_its_place_is_reported(void **state)
 	assert_int_equal(look(&w), 0);
 	assert_string_equal(jstr(device_line(&w), "reason"), "NotFound");
 	/* half a minute later */
-	json_object_set_new(w.agent.state->missing, ID,
-			    json_integer(jint(w.agent.state->missing, ID) - 31000));
+	json_t *missing = json_object_get(w.agent.state->missing, ID);
+	json_object_set_new(missing, "since", json_integer(jint(missing, "since") - 31000));
 	w.agent.state->next_full_ms = 0;
 	assert_int_equal(look(&w), 0);
 	assert_string_equal(device_state(&w), "Missing");

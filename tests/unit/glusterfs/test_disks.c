@@ -287,7 +287,7 @@ static void wipe_spares_the_nodes_own_brick(void **state)
 	char uuid[UUID_TEXT_MAX];
 
 	machine_init(&m);
-	wiped.wipe = wiped.erase = true;
+	wiped.wipe = true;
 	snprintf(m.disks[1].signature, sizeof(m.disks[1].signature), "ext4");
 	assert_string_equal(prepare(&m, &brick_a, &r), "Ready");
 	assert_int_equal(brick_choose(&m.host, &wiped, uuid, NULL), 0);
@@ -405,11 +405,11 @@ static void half_made_disk_that_moved(void **state)
 /* ---- a disk that is replaced --------------------------------------------------------------- */
 /* The disk of brick a is gone, and this one has its name. */
 static const char *put_in_place(struct machine *m, const char *wwn, const char *signature,
-				bool erase, struct brick_result *r)
+				struct brick_result *r)
 {
 	struct brick_order o = brick_a;
+	char instead[BRICK_OWNER_MAX];
 
-	o.erase = erase;
 	m->disks[0].name = NULL;
 	assert_string_equal(prepare(m, &o, r), "Missing");
 	m->disks[2] = (struct disk){ .name = "/dev/sdb", .wwn = wwn };
@@ -417,7 +417,12 @@ static const char *put_in_place(struct machine *m, const char *wwn, const char *
 	/* not at the first look: its own may be found a moment later */
 	assert_string_equal(prepare(m, &o, r), "Missing");
 	assert_string_not_equal(r->verdict.reason, "Replaced");
-	o.settled = true;
+	/* nor because something else had the name for long */
+	o.settled = "naa.7 0:7 4096";
+	assert_string_equal(prepare(m, &o, r), "Missing");
+	assert_string_not_equal(r->verdict.reason, "Replaced");
+	snprintf(instead, sizeof(instead), "%s", r->instead);
+	o.settled = instead;
 	assert_string_equal(prepare(m, &o, r), "Missing");
 	assert_int_equal(m->disks[2].formats, 0);
 	return r->verdict.reason;
@@ -427,19 +432,17 @@ static void another_disk_has_the_name(void **state)
 {
 	static const struct {
 		const char *had, *has, *signature;
-		bool erase;
 		const char *reason;
 	} cases[] = {
-		{ "naa.0", "naa.9", "", false, "Replaced" },
-		{ "naa.0", "naa.9", "ext4", false, "NotFound" },
-		{ "naa.0", "naa.9", "ext4", true, "Replaced" },
+		{ "naa.0", "naa.9", "", "Replaced" },
+		{ "naa.0", "naa.9", "ext4", "NotFound" },
 		/* the very same one, without its file system */
-		{ "naa.0", "naa.0", "", false, "Erased" },
-		{ "naa.0", "naa.0", "ext4", true, "Erased" },
+		{ "naa.0", "naa.0", "", "Erased" },
+		{ "naa.0", "naa.0", "ext4", "Erased" },
 		/* neither says who it is */
-		{ NULL, NULL, "", false, "Replaced" },
-		{ NULL, NULL, "ext4", true, "NotFound" },
-		{ "naa.0", NULL, "", false, "Replaced" },
+		{ NULL, NULL, "", "Replaced" },
+		{ NULL, NULL, "ext4", "NotFound" },
+		{ "naa.0", NULL, "", "Replaced" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -450,8 +453,7 @@ static void another_disk_has_the_name(void **state)
 		m.disks[0].wwn = cases[i].had;
 		assert_string_equal(prepare(&m, &brick_a, &r), "Ready");
 		restart(&m);
-		assert_string_equal(put_in_place(&m, cases[i].has, cases[i].signature,
-						 cases[i].erase, &r),
+		assert_string_equal(put_in_place(&m, cases[i].has, cases[i].signature, &r),
 				    cases[i].reason);
 		machine_done(&m);
 	}
@@ -494,13 +496,20 @@ static void the_old_disk_comes_back(void **state)
 	machine_init(&m);
 	assert_string_equal(prepare(&m, &brick_a, &r), "Ready");
 	restart(&m);
-	assert_string_equal(put_in_place(&m, "naa.9", "", false, &r), "Replaced");
+	assert_string_equal(put_in_place(&m, "naa.9", "", &r), "Replaced");
 	assert_string_equal(prepare(&m, &new_one, &r), "Ready");
 	assert_string_equal(r.device, "/dev/sdb");
 	assert_int_equal(m.disks[2].formats, 1);
 	/* who still asks for the old one hears the same, now that its place is in use */
 	assert_string_equal(prepare(&m, &brick_a, &r), "Missing");
 	assert_string_equal(r.verdict.reason, "Replaced");
+	/* nor is it mounted, as long as it is still ordered: its volume has let go of it */
+	m.disks[0].name = "/dev/sdx";
+	assert_string_equal(prepare(&m, &brick_a, &r), "Refused");
+	assert_string_equal(r.verdict.reason, "OldDisk");
+	assert_string_equal(m.disks[0].mounted, "");
+	assert_true(jbool(record_of(&m, ID_A), "replaced"));
+	m.disks[0].name = NULL;
 	assert_int_equal(brick_release(&m.host, ID_A, NULL), 1);
 	m.disks[0].name = "/dev/sdx";
 	assert_int_equal(brick_release(&m.host, ID_A, NULL), 1);
@@ -520,7 +529,7 @@ static void the_old_disk_comes_back_in_time(void **state)
 	machine_init(&m);
 	assert_string_equal(prepare(&m, &brick_a, &r), "Ready");
 	restart(&m);
-	assert_string_equal(put_in_place(&m, "naa.9", "", false, &r), "Replaced");
+	assert_string_equal(put_in_place(&m, "naa.9", "", &r), "Replaced");
 	m.disks[0].name = "/dev/sdx";
 	assert_string_equal(prepare(&m, &brick_a, &r), "Ready");
 	assert_false(jbool(record_of(&m, ID_A), "replaced"));
@@ -644,6 +653,29 @@ static void a_member_alone_is_not_used(void **state)
 	assert_int_equal(remove_tree(dir, NULL), 0);
 }
 
+static void probe_broken(const char *device, struct device_facts *ret)
+{
+	*ret = (struct device_facts){ .error = str_has_suffix(device, "sdc") ? EIO : ENOMEDIUM };
+}
+
+/* One that cannot be read may be the disk: that it is gone, and was replaced, does not follow. */
+static void unreadable_is_not_gone(void **state)
+{
+	char dir[] = "/tmp/qm-sysfs.XXXXXX";
+	cleanup_free char *class = NULL;
+	char device[DEVICE_PATH_MAX];
+
+	assert_non_null(mkdtemp(dir));
+	class = xasprintf("%s/class/block", dir);
+	assert_int_equal(mkdir_parents(class, 0755, NULL), 0);
+	add_block(dir, "sr0", NULL, NULL);
+	assert_int_equal(device_find_in(dir, probe_broken, "2222", device, NULL), -ENOENT);
+	add_block(dir, "sdc", NULL, NULL);
+	assert_int_equal(device_find_in(dir, probe_broken, "2222", device, NULL), -EIO);
+	assert_int_equal(remove_tree(dir, NULL), 0);
+	assert_false(device_gone(0, 51)); /* of a tmpfs: it has none */
+}
+
 /* ---- mounts --------------------------------------------------------------------------------- */
 static void the_uppermost_mount(void **state)
 {
@@ -676,6 +708,7 @@ int main(void)
 		cmocka_unit_test(the_map_is_used_not_its_path),
 		cmocka_unit_test(the_uppermost_is_found),
 		cmocka_unit_test(a_member_alone_is_not_used),
+		cmocka_unit_test(unreadable_is_not_gone),
 		cmocka_unit_test(the_uppermost_mount),
 	};
 
