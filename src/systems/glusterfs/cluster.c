@@ -349,23 +349,58 @@ static const json_t *wanted_brick(const struct decision *d, const struct gluster
 	return NULL;
 }
 
-static const json_t *first_missing(const struct decision *d)
+/* It could be given to gluster now (brick_usable, without a word). */
+static bool is_ready(const struct decision *d, const json_t *b)
 {
-	const json_t *w;
+	const struct volume_view *v = d->view;
+
+	return jbool(b, "prepared") && reachable(d, brick_address(b)) &&
+	       (!v->mounted || v->mounted(v->userdata, b));
+}
+
+/* Of those that are to come, for any role or that one: one that is ready, else the first. */
+static const json_t *next_missing(const struct decision *d, int arbiter)
+{
+	const json_t *w, *found = NULL;
 	size_t i;
 
-	json_array_foreach (d->bricks, i, w)
-		if (!gluster_brick_find(d->volume, brick_address(w), brick_path(w)))
+	json_array_foreach (d->bricks, i, w) {
+		if (gluster_brick_find(d->volume, brick_address(w), brick_path(w)) ||
+		    (arbiter >= 0 && jbool(w, "arbiter") != (arbiter == 1)))
+			continue;
+		if (is_ready(d, w))
 			return w;
-	return NULL;
+		if (!found)
+			found = w;
+	}
+	return found;
+}
+
+/* Of those that stay and serve; an arbiter holds no data. The others are named, if asked for. */
+static int whole_without(const struct decision *d, const struct gluster_brick *lost,
+			 struct buf *others)
+{
+	int whole = 0;
+
+	for (size_t i = 0; i < d->volume->brick_count; i++) {
+		const struct gluster_brick *b = &d->volume->bricks[i];
+
+		if (b == lost || b->arbiter)
+			continue;
+		if (b->online && b->whole)
+			whole++;
+		else if (others)
+			buf_printf(others, "%s%s:%s", others->len ? ", " : "", b->address, b->path);
+	}
+	return whole;
 }
 
 static bool brick_lost(const struct decision *d, const struct gluster_brick *b)
 {
 	const struct volume_view *v = d->view;
 
-	/* of a volume with one copy, that is the data: it is not given up */
-	return d->type.layout != LAYOUT_NONE && !b->online && !b->connected && v->offline_ms &&
+	/* of a volume with one copy, that is the data: it is not given up unless it has just moved */
+	return (d->type.layout != LAYOUT_NONE || whole_without(d, b, NULL) > 0) && !b->online && !b->connected && v->offline_ms &&
 	       v->offline_ms(v->userdata, b->address, b->path) >= BRICK_LOST_MS;
 }
 
@@ -423,7 +458,7 @@ static bool runs(const struct decision *d, const struct gluster_brick *b)
 
 static const char *offline_advice(const struct decision *d, const struct gluster_brick *offline)
 {
-	if (d->type.layout == LAYOUT_NONE)
+	if (d->type.layout == LAYOUT_NONE && whole_without(d, offline, NULL) == 0)
 		return "; it may hold the only copy: bring it back, or delete the claims of the "
 		       "pool";
 	if (runs(d, offline))
@@ -470,25 +505,6 @@ static bool replace(struct decision *d, const struct gluster_brick *old, const j
 }
 
 /* ---- giving up a brick that is lost -------------------------------------------------------- */
-/* Of those that stay and serve; an arbiter holds no data. The others are named, if asked for. */
-static int whole_without(const struct decision *d, const struct gluster_brick *lost,
-			 struct buf *others)
-{
-	int whole = 0;
-
-	for (size_t i = 0; i < d->volume->brick_count; i++) {
-		const struct gluster_brick *b = &d->volume->bricks[i];
-
-		if (b == lost || b->arbiter)
-			continue;
-		if (b->online && b->whole)
-			whole++;
-		else if (others)
-			buf_printf(others, "%s%s:%s", others->len ? ", " : "", b->address, b->path);
-	}
-	return whole;
-}
-
 static bool given_up_by_a_person(const struct decision *d, const struct gluster_brick *b)
 {
 	cleanup_json json_t *id = volume_brick_id(b->path);
@@ -527,7 +543,7 @@ static int give_up(struct decision *d, const struct gluster_brick *b)
 
 static bool decide_replicate(struct decision *d)
 {
-	const json_t *missing = first_missing(d);
+	const json_t *missing = next_missing(d, -1);
 	const struct gluster_brick *extra = first_extra(d, -1);
 	int lost;
 
@@ -556,28 +572,18 @@ static bool decide_replicate(struct decision *d)
 		      lost ? "It is lost" : "All copies are whole", extra->address, extra->path);
 }
 
-/* Of several that are to come: where a brick is lost, one for its role, since all others wait for that. */
-static const json_t *next_missing(const struct decision *d)
-{
-	const struct gluster_brick *extra = first_extra(d, -1);
-	const json_t *w;
-	size_t i;
-
-	if (extra && brick_lost(d, extra))
-		json_array_foreach (d->bricks, i, w)
-			if (!gluster_brick_find(d->volume, brick_address(w), brick_path(w)) &&
-			    jbool(w, "arbiter") == extra->arbiter)
-				return w;
-	return first_missing(d);
-}
-
 static bool decide_fixed_set(struct decision *d)
 {
-	const json_t *missing = next_missing(d);
+	const struct gluster_brick *going = first_extra(d, -1);
+	/* all others wait for one that is lost: one for its role comes first */
+	const json_t *missing =
+		next_missing(d, going && brick_lost(d, going) ? going->arbiter : -1);
 	const struct gluster_brick *extra;
 	int lost;
 
-	if (!missing && !first_extra(d, -1))
+	if (!missing && going)
+		missing = next_missing(d, -1);
+	if (!missing && !going)
 		return false;
 	extra = missing ? first_extra(d, jbool(missing, "arbiter") ? 1 : 0) : NULL;
 	if (!extra)

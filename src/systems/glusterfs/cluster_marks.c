@@ -37,7 +37,8 @@ static bool marked(const json_t *marks, const struct gluster_brick *b)
 /*
  * A copy that misses an entry does not list it: those that have it do. So what only marked copies
  * list is what the others miss. An entry that is listed by a copy without a mark, or while all
- * copies have one, may be missing anywhere.
+ * copies have one, may be missing anywhere; so may those that nobody can count. Where two parts can
+ * be spared, a second one may miss what the first is blamed for.
  */
 static bool unexplained(const struct gluster_volume *v)
 {
@@ -46,12 +47,12 @@ static bool unexplained(const struct gluster_volume *v)
 	for (size_t i = 0; i < v->brick_count; i++) {
 		const struct gluster_brick *b = &v->bricks[i];
 
-		if (b->pending > 0 && !b->whole)
+		if (b->pending < 0 || (b->pending > 0 && !b->whole))
 			return true;
 		pending |= b->pending > 0;
 		missing |= !b->whole;
 	}
-	return pending && !missing;
+	return pending && (!missing || v->redundancy > 1);
 }
 
 static void mark_all(struct gluster_volume *v, bool whole)

@@ -67,6 +67,24 @@ bool plan_children_follow(const struct plan_model *m, const struct plan_pool *p)
 	return false;
 }
 
+bool plan_children_lie_on(const struct plan_model *m, const struct plan_pool *p, const char *id)
+{
+	size_t k;
+	json_t *b;
+
+	for (size_t i = 0; i < m->children_count; i++) {
+		const struct plan_pool *c = &m->children[i];
+
+		if (!streq(jstr(c->object, "spec", "parent"), p->name))
+			continue;
+		json_array_foreach (jget(c->object, "spec", "bricks"), k, b)
+			if (streq(jstr(b, "parent"), id) &&
+			    pool_brick(jget(c->object, "status", "bricks"), jstr(b, "id")))
+				return true;
+	}
+	return false;
+}
+
 /* ---- nodes ------------------------------------------------------------------------------------ */
 
 static bool in_some_child(const struct plan_model *m, const char *id, const char **ret_cluster)

@@ -117,6 +117,8 @@ void plan_children(struct plan_model *m);
 bool plan_has_children(const struct plan_model *m, const struct plan_pool *p);
 /* Some child of the pool still has to follow an earlier change of it. */
 bool plan_children_follow(const struct plan_model *m, const struct plan_pool *p);
+/* A volume of a child has a brick that lies beside this one. */
+bool plan_children_lie_on(const struct plan_model *m, const struct plan_pool *p, const char *id);
 /* Nodes that hold bricks of children are in use. */
 void plan_children_mark(struct plan_model *m);
 /* Whether the node still has bricks of children on what this brick of it holds. */

@@ -113,13 +113,11 @@ static bool change_under_way(const struct plan_model *m, const struct plan_pool 
 	const json_t *now = jget(p->object, "status", "bricks"), *spec = jget(p->spec, "bricks"),
 		     *b = pool_brick(now, jstr(leaving, "id"));
 
-	if (b && !jbool(b, "online"))
-		return false;
+	if (b ? !jbool(b, "online") : !plan_children_lie_on(m, p, jstr(leaving, "id")))
+		return false; /* or it never came into any volume: nothing is lost by another choice */
 	if (plan_children_follow(m, p))
 		return true;
-	if (!jstr(p->object, "status", "volumeId") || !b)
-		return false; /* not yet made, or this brick never came into it: nothing is lost by another choice */
-	return !bricks_same(now, spec);
+	return jstr(p->object, "status", "volumeId") && b && !bricks_same(now, spec);
 }
 
 /* The smallest data brick that stays: what replaces another must hold as much. */

@@ -632,9 +632,10 @@ static void test_marks(void **state)
 	next(&w);
 	assert_whole(&w, "13");
 	w.inexact = false;
+	/* what cannot be counted may be missing anywhere */
 	find(&w, B1)->pending = -1;
 	next(&w);
-	assert_whole(&w, "13");
+	assert_whole(&w, "");
 	find(&w, B1)->pending = 0;
 	next(&w);
 	assert_whole(&w, "123");
