@@ -207,6 +207,7 @@ static void confirm_whole(struct pool_work *w)
 
 	if (!w->have || !unmarked(&w->volume) || !volume_seems_whole(&w->volume)) {
 		json_object_del(m, "clean");
+		json_object_del(m, "confirm");
 		return;
 	}
 	if (clock_mono_ms(w->r->clock) < jint(m, "confirm"))
@@ -516,6 +517,7 @@ static bool heal_due(struct pool_work *w)
 static int still_so(struct pool_work *w)
 {
 	cleanup_json json_t *now = NULL;
+	const char *given_up, *seen;
 	int rc = kube_get(w->r->kube, &KIND_STORAGEPOOL, object_namespace(w->pool),
 			  object_name(w->pool), &now, &w->r->error);
 
@@ -526,10 +528,11 @@ static int still_so(struct pool_work *w)
 	if (rc < 0)
 		return rc;
 	/* which copies are whole, and what a person gives up, may have changed during a long look */
+	given_up = object_annotation(now, POOL_ANNOTATION_LOST);
+	seen = object_annotation(w->pool, POOL_ANNOTATION_LOST);
 	if (gives_up_a_copy(w->step.kind) &&
 	    (!streq(object_version(now), object_version(w->stored)) ||
-	     !streq(object_annotation(now, POOL_ANNOTATION_LOST),
-		    object_annotation(w->pool, POOL_ANNOTATION_LOST))))
+	     ((given_up || seen) && !streq(given_up, seen))))
 		return 0;
 	return streq(object_uid(now), object_uid(w->pool)) &&
 	       jint(now, "metadata", "generation") == jint(w->pool, "metadata", "generation") &&
