@@ -517,7 +517,6 @@ static bool heal_due(struct pool_work *w)
 static int still_so(struct pool_work *w)
 {
 	cleanup_json json_t *now = NULL;
-	const char *given_up, *seen;
 	int rc = kube_get(w->r->kube, &KIND_STORAGEPOOL, object_namespace(w->pool),
 			  object_name(w->pool), &now, &w->r->error);
 
@@ -527,13 +526,6 @@ static int still_so(struct pool_work *w)
 	}
 	if (rc < 0)
 		return rc;
-	/* which copies are whole, and what a person gives up, may have changed during a long look */
-	given_up = object_annotation(now, POOL_ANNOTATION_LOST);
-	seen = object_annotation(w->pool, POOL_ANNOTATION_LOST);
-	if (gives_up_a_copy(w->step.kind) &&
-	    (!streq(object_version(now), object_version(w->stored)) ||
-	     ((given_up || seen) && !streq(given_up, seen))))
-		return 0;
 	return streq(object_uid(now), object_uid(w->pool)) &&
 	       jint(now, "metadata", "generation") == jint(w->pool, "metadata", "generation") &&
 	       volume_is_to_go(now) == volume_is_to_go(w->pool);
@@ -641,18 +633,16 @@ static int pool_reconcile(struct reconcile *r, const char *key)
 	char ns[254], name[254];
 	cleanup_json json_t *node = agent_node(r), *pool = NULL;
 	struct pool_work w = { .r = r, .agent = a, .node = node };
-	bool leads;
 	int rc;
 
 	key_split(key, ns, name);
 	pool = reader_get(r->cache, &KIND_STORAGEPOOL, ns, name);
 	/* one that is to go may have a volume of that name which nobody else knows: it has no say */
-	leads = node && !agent_leaves(jget(node, "status", "plan")) && agent_leads(a, node);
-	if (!leads)
-		offline_forget(a->state);
-	if (!leads || !pool || !streq(ns, a->ns) ||
-	    !streq(jstr(pool, "spec", "cluster"), jstr(node, "status", "plan", "cluster"))) {
+	if (!node || !pool || !streq(ns, a->ns) || agent_leaves(jget(node, "status", "plan")) ||
+	    !streq(jstr(pool, "spec", "cluster"), jstr(node, "status", "plan", "cluster")) ||
+	    !agent_leads(a, node)) {
 		json_object_del(a->state->pools, name);
+		offline_forget(a->state);
 		return 0;
 	}
 	/* deleted for us: the operator only has its finalizer to remove */
