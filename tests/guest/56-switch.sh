@@ -196,7 +196,8 @@ check "another takes the volume" wait_for 20 stage b
 check "and writes" on b sh -c "echo other > $(place b)/other && sync $(place b)/other"
 check "the old one comes back" nsenter --net="/proc/$LAB_HUB/ns/net" ip link set p2 up
 check "its writer gets errors" wait_for 40 grep error "$LAB/writer"
-# told by our own look at the lock, or by gluster, which gives no descriptor to a client that lost one: either keeps it out
+# Wider than it should be: it was "lost its lock" alone. Twice the refusal seen was EBADFD, when the loop device is made, and why is
+# not known. To be narrowed again when it is.
 check "it is not let in again" wait_for 30 grep -E 'not written to a copy whose brick is back: .*(lost its lock|File descriptor in bad state)' "$LAB/a/log"
 check "the other goes on" on b sh -c "echo more > $(place b)/more && sync $(place b)/more"
 check "and ends" unstage b
