@@ -59,10 +59,11 @@ static void drop_file_pages(void)
 		fclose(f);
 }
 
-void memory_trim(long limit_kib)
+long memory_trim(long limit_kib)
 {
 	if (memory_resident_kib() < limit_kib)
-		return;
+		return 0;
 	malloc_trim(0);
 	drop_file_pages();
+	return memory_resident_kib();
 }

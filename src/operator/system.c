@@ -18,8 +18,12 @@
 #define REST_MAX_MS 1000
 /* A deployment that is never done with all its nodes still says so. */
 #define STATUS_LATE_MS 10000
-/* A look at many nodes takes memory that the next one may take again; above this much it is given back. */
+/*
+ * A look at many nodes takes memory that the next one may take again; above this much it is given back,
+ * and again when it has grown by so much since.
+ */
 #define TRIM_KIB 16384
+#define TRIM_GROWTH_KIB 4096
 
 bool system_time_is_up(struct system *s, int64_t began_ms)
 {
@@ -106,6 +110,7 @@ struct memory {
 	size_t turn;
 	int64_t rest_until_ms;
 	bool live; /* pools are being written, and that look was behind: the next one goes on so */
+	long trim_kib; /* memory above this much is given back after a look */
 	int64_t status_ms; /* when the StorageStatus was last written, or was as it should be */
 	pthread_mutex_t lock; /* of changed */
 	json_t *changed;
@@ -126,6 +131,7 @@ struct memory *memory_new(void)
 	struct memory *m = xcalloc(1, sizeof(*m));
 	m->refused = json_object();
 	m->changed = json_object();
+	m->trim_kib = TRIM_KIB;
 	pthread_mutex_init(&m->lock, NULL);
 	return m;
 }
@@ -345,6 +351,15 @@ static void end_turn(struct system *s, int rc)
 		memory_note_changed(m, name);
 }
 
+/* Giving back what the next look needs again costs more than the look: only what has grown since. */
+static void give_back_memory(struct memory *m)
+{
+	long left = memory_trim(m->trim_kib);
+
+	if (left > 0)
+		m->trim_kib = left + TRIM_GROWTH_KIB > TRIM_KIB ? left + TRIM_GROWTH_KIB : TRIM_KIB;
+}
+
 static int look_once(struct reconcile *r, int64_t epoch, bool live, bool *ret_wants_live)
 {
 	struct system s = { .r = r, .op = op_of(r), .epoch = epoch, .live = live };
@@ -375,7 +390,7 @@ static int look_once(struct reconcile *r, int64_t epoch, bool live, bool *ret_wa
 	json_decref(s.problems);
 	plan_output_done(&s.plan);
 	parts_done(&s.parts);
-	memory_trim(TRIM_KIB);
+	give_back_memory(s.op->memory);
 	*ret_wants_live = s.wants_live;
 	return rc;
 }
