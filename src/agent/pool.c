@@ -509,6 +509,20 @@ static bool heal_due(struct pool_work *w)
 	return true;
 }
 
+static const char *given_up(const json_t *pool)
+{
+	const char *id = object_annotation(pool, POOL_ANNOTATION_LOST);
+
+	return id ? id : "";
+}
+
+/* Which copies are whole, and what a person gives up, may have changed during a long look. */
+static bool nothing_written(const struct pool_work *w, const json_t *now)
+{
+	return streq(object_version(now), object_version(w->stored)) &&
+	       streq(given_up(now), given_up(w->pool));
+}
+
 /*
  * What is told to gluster cannot be taken back, and the cache may have stood still: the pool is
  * asked for anew. 1: it is what was decided on; 0: it is gone, another one, or wants something else
@@ -526,6 +540,8 @@ static int still_so(struct pool_work *w)
 	}
 	if (rc < 0)
 		return rc;
+	if (gives_up_a_copy(w->step.kind) && !nothing_written(w, now))
+		return 0;
 	return streq(object_uid(now), object_uid(w->pool)) &&
 	       jint(now, "metadata", "generation") == jint(w->pool, "metadata", "generation") &&
 	       volume_is_to_go(now) == volume_is_to_go(w->pool);

@@ -652,17 +652,34 @@ static int recorded_slot(const struct model_node *n, const struct model_device *
 	return -1;
 }
 
-/* Every disk has the name again that was meant, and the others what is left. */
+/* Does a volume have a brick on that disk (at that path, unless it is NULL)? */
+static bool is_used(const struct model_node *n, const struct model_device *d, const char *path)
+{
+	struct model *m = n->model;
+
+	for (size_t i = 0; i < MODEL_VOLUMES; i++) {
+		struct model_volume *v = &m->volumes[i];
+
+		for (size_t k = 0; *v->name && k < v->brick_count; k++)
+			if (v->bricks[k].node == n && model_brick_disk(v, &v->bricks[k]) == d &&
+			    (!path || streq(v->bricks[k].path, path)))
+				return true;
+	}
+	return false;
+}
+
+/* Every disk has the name again that was meant, that of a brick before one that came back late. */
 static bool repair_names(struct model_node *n)
 {
 	int slots[3] = { -1, -1, -1 };
 	bool taken[3] = { false }, moved = false;
 
-	for (int d = 0; d < 3; d++) {
-		int slot = recorded_slot(n, &n->devices[d]);
+	for (int i = 0; i < 6; i++) {
+		struct model_device *d = &n->devices[i % 3];
+		int slot = is_used(n, d, NULL) == (i < 3) ? recorded_slot(n, d) : -1;
 
 		if (slot >= 0 && slot < 3 && !taken[slot])
-			taken[slots[d] = slot] = true;
+			taken[slots[i % 3] = slot] = true;
 	}
 	for (int d = 0; d < 3; d++) {
 		for (int slot = 0; slots[d] < 0 && slot < 3; slot++)
@@ -686,22 +703,6 @@ static bool is_recorded(const struct model_node *n, const char *key, const char 
 	json_object_foreach (n->records, name, record)
 		if (streq(jstr(record, key), value))
 			return true;
-	return false;
-}
-
-/* Does a volume have a brick on that disk (at that path, unless it is NULL)? */
-static bool is_used(const struct model_node *n, const struct model_device *d, const char *path)
-{
-	struct model *m = n->model;
-
-	for (size_t i = 0; i < MODEL_VOLUMES; i++) {
-		struct model_volume *v = &m->volumes[i];
-
-		for (size_t k = 0; *v->name && k < v->brick_count; k++)
-			if (v->bricks[k].node == n && model_brick_disk(v, &v->bricks[k]) == d &&
-			    (!path || streq(v->bricks[k].path, path)))
-				return true;
-	}
 	return false;
 }
 
@@ -785,7 +786,7 @@ static const char *lost_brick(struct scenario *s, const char *pool, char id[stat
 }
 
 /* A pool that does not know whether the others are whole says what a person has to do who does. */
-void hardware_give_up_lost(struct scenario *s)
+static void give_up_lost(struct scenario *s)
 {
 	cleanup_json json_t *pools = NULL;
 	const json_t *pool;
@@ -806,5 +807,37 @@ void hardware_give_up_lost(struct scenario *s)
 				  id);
 		kube_patch(s->world.late, &KIND_STORAGEPOOL, SIM_NS, name, NULL, KUBE_PATCH_MERGE,
 			   patch, NULL, NULL);
+	}
+}
+
+/* A disk that was replaced and is back can be used again when a person has erased it. */
+static void erase_old(struct scenario *s, struct model_node *n, const json_t *report)
+{
+	struct model_device *d = model_device_named(n, jstr(report, "device"));
+
+	if (!streq(jstr(report, "reason"), "OldDisk") || !d || d->away || *d->mounted ||
+	    !streq(d->uuid, jstr(report, "uuid")))
+		return;
+	sim_trace(sim_of(s), "a person erases disk %d of %s (%s)", d->serial, n->name, d->name);
+	if (is_used(n, d, NULL))
+		sim_fail(sim_of(s), "%s of %s is told to be erased, but a volume has it", d->name,
+			 n->name);
+	model_device_clear(d);
+	*d->signature = *d->uuid = 0;
+}
+
+void hardware_follow_advice(struct scenario *s)
+{
+	give_up_lost(s);
+	for (int i = 0; i < s->node_count; i++) {
+		struct model_node *n = &s->model.nodes[i];
+		cleanup_json json_t *node = NULL;
+		const json_t *d;
+		size_t k;
+
+		if (!n->up || kube_get(s->world.late, &KIND_STORAGENODE, SIM_NS, n->name, &node, NULL) < 0)
+			continue;
+		json_array_foreach (jget(node, "status", "agent", "devices"), k, d)
+			erase_old(s, n, d);
 	}
 }

@@ -18,8 +18,9 @@ void hardware_clients(struct scenario *s);
 /* Power and disks are there again, each under its own name. */
 void hardware_repair(struct scenario *s);
 /*
- * What a person is asked for where a disk is lost and it is not known whether the others are whole.
+ * What a person is asked for: to give up a lost disk where it is not known whether the others are
+ * whole, and to erase one that came back after another had taken its place.
  */
-void hardware_give_up_lost(struct scenario *s);
+void hardware_follow_advice(struct scenario *s);
 /* Called at each write of a pool, while the API writes. */
 void hardware_pool_event(struct scenario *s, const json_t *pool);

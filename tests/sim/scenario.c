@@ -724,7 +724,7 @@ static void settle(struct scenario *s)
 			return;
 		}
 		if (s->hard)
-			hardware_give_up_lost(s);
+			hardware_follow_advice(s);
 		sim_run_until(sim, sim->now_ms + 10000);
 	}
 	tell_all(s);

@@ -3,7 +3,6 @@
 
 #include "base/mem.h"
 #include "systems/glusterfs/options.h"
-#include "systems/glusterfs/plan.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -176,13 +175,6 @@ static bool decide_half(struct decision *d)
 		      "Waiting for more nodes: %zu of the cluster's %zu are in this trusted pool, "
 		      "and only more than half of them know, or make, a volume",
 		      d->view->peers->count + 1, d->view->members);
-}
-
-/* Only when the operator has put down that no volume is left in it; until then the pool goes on serving. */
-bool volume_is_to_go(const json_t *pool)
-{
-	return jget(pool, "metadata", "deletionTimestamp") &&
-	       streq(jstr(pool, "metadata", "annotations", POOL_ANNOTATION_EMPTY), "true");
 }
 
 static bool decide_deleted(struct decision *d)

@@ -4,6 +4,7 @@
 #include "base/rand.h"
 #include "base/str.h"
 #include "systems/glusterfs/gluster.h"
+#include "systems/glusterfs/plan.h"
 
 /*
  * The cluster's part: brings one Gluster volume nearer to what its StoragePool says. Deciding is a
@@ -72,12 +73,6 @@ bool volume_view_of_half(const struct volume_view *view);
 bool volume_is_of(const json_t *pool, const struct gluster_volume *v);
 /* The volume of the view, if it is the pool's own; NULL: there is none. */
 const struct gluster_volume *volume_view_own(const struct volume_view *view);
-
-/* On a pool that is being deleted: it holds no volume of anybody, and its Gluster volume may go. */
-#define POOL_ANNOTATION_EMPTY "quartermaster.storage/empty"
-
-/* It is being deleted, and nothing is in it any more. */
-bool volume_is_to_go(const json_t *pool);
 
 /*
  * Offline longer than this, a brick that has to leave is given up instead of being emptied, if

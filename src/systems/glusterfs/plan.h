@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/json.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -21,6 +22,11 @@ struct volume_type {
 };
 /* "replicate:3" (also "replica:3"), "disperse:4:2", "arbiter" (replica 3 with one arbiter), "none". */
 int volume_type_parse(const char *text, struct volume_type *ret, struct error *err);
+
+/* On a pool that is being deleted: it holds no volume of anybody, and its Gluster volume may go. */
+#define POOL_ANNOTATION_EMPTY "quartermaster.storage/empty"
+/* It is being deleted, and nothing is in it any more. Until then it serves, and is kept whole. */
+bool volume_is_to_go(const json_t *pool);
 
 struct plan_input {
 	const char *deployment;

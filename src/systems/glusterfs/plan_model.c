@@ -78,6 +78,12 @@ bool bricks_same(const json_t *a, const json_t *b)
 	return true;
 }
 
+bool volume_is_to_go(const json_t *pool)
+{
+	return jget(pool, "metadata", "deletionTimestamp") &&
+	       streq(jstr(pool, "metadata", "annotations", POOL_ANNOTATION_EMPTY), "true");
+}
+
 /* ---- nodes ------------------------------------------------------------------------------------ */
 
 static struct source *node_source(struct plan_node *n, const char *name)

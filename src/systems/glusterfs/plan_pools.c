@@ -206,7 +206,8 @@ static void edit_pool(struct plan_model *m, struct plan_pool *p)
 			return;
 		}
 		if (is_empty(m, p)) {
-			give_up_pool(m, p, why);
+			if (!p->deleting)
+				give_up_pool(m, p, why);
 			return;
 		}
 		hold_brick(m, p, b, need, why);
@@ -314,8 +315,8 @@ void plan_pools(struct plan_model *m)
 
 	for (size_t i = 0; i < existing; i++) {
 		struct plan_pool *p = &m->pools[i];
-		/* one that a person deleted goes on while volumes are in it */
-		if (p->odd || streq(p->action, "delete") || (p->deleting && is_empty(m, p)))
+		/* one that a person deleted goes on until nothing is left in it, not even an archive */
+		if (p->odd || streq(p->action, "delete") || volume_is_to_go(p->object))
 			continue;
 		plan_note_prepared(m, p);
 		edit_pool(m, p);

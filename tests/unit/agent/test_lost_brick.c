@@ -30,6 +30,7 @@ struct world {
 	json_t *pool, *cached; /* in the API, and what the cache has of it (NULL: the same) */
 	int version;
 	bool meddle; /* somebody else writes to the pool while it is looked at */
+	bool busy; /* gluster has another transaction */
 	bool second; /* the brick on n2 is online, as glusterd knows */
 	bool glusterd; /* that of n2 answers */
 	bool connected; /* and a client reaches it */
@@ -84,6 +85,8 @@ static int volume_get(struct node_host *h, const char *name, enum volume_look lo
 
 static int volume_apply(struct node_host *h, const struct volume_step *step, struct error *err)
 {
+	if (OF(h, host)->busy)
+		return -EBUSY;
 	if (step->kind == STEP_REPLACE_BRICK)
 		OF(h, host)->replaced = true;
 	else
@@ -347,6 +350,26 @@ static void stale_marks_are_refused(void **state)
 	world_done(&w);
 }
 
+/* Nor does it give up a copy on what it knew before that: the look takes its time. */
+static void no_copy_goes_on_stale_marks(void **state)
+{
+	struct world w;
+
+	world_init(&w);
+	pass(&w, 40);
+	second_dies(&w);
+	w.busy = true;
+	pass(&w, 400); /* its status says already what it is about to do */
+	w.busy = false;
+	w.meddle = true;
+	pass(&w, 20);
+	assert_false(w.replaced);
+	w.meddle = false;
+	pass(&w, 0);
+	assert_true(w.replaced);
+	world_done(&w);
+}
+
 /* Its glusterd cannot be asked; the brick goes on, and takes in what the other may miss. */
 static void running_brick_is_not_given_up(void **state)
 {
@@ -413,6 +436,7 @@ int main(void)
 		cmocka_unit_test(whole_by_two_looks),
 		cmocka_unit_test(marks_are_those_of_the_api),
 		cmocka_unit_test(stale_marks_are_refused),
+		cmocka_unit_test(no_copy_goes_on_stale_marks),
 		cmocka_unit_test(running_brick_is_not_given_up),
 		cmocka_unit_test(dead_brick_of_a_living_node),
 		cmocka_unit_test(connected_brick_is_not_given_up),

@@ -402,6 +402,32 @@ static void removed_device_is_replaced(void **state)
 	plan_output_done(&out);
 }
 
+/* A person deleted it, but no claim's volume lies in it, only what is kept: that needs its copies. */
+static void deleted_pool_is_kept_whole(void **state)
+{
+	cleanup_json json_t *nodes = cluster(3, 1), *none = json_object();
+	struct plan_output out = plan("replicate:3", nodes, NULL, NULL);
+	cleanup_json json_t *pools = carried_out(&out);
+	json_t *n1 = json_array_get(nodes, 0), *pool = json_array_get(pools, 0);
+	plan_output_done(&out);
+
+	jset(pool, json_string("2026-01-01T00:00:00Z"), "metadata", "deletionTimestamp");
+	node_drop_device(n1, "/dev/vdb");
+	out = plan("replicate:3", nodes, pools, none);
+	assert_string_equal(jstr(pool_at(&out, 0), "action"), "keep"); /* it is on its way already */
+	assert_int_equal(json_array_size(out.steps), 0);
+	plan_output_done(&out);
+	node_add_device(n1, "/dev/vdx", 10 * GIB);
+	out = plan("replicate:3", nodes, pools, none);
+	assert_string_equal(jstr(pool_at(&out, 0), "action"), "change");
+	assert_true(uses(pool_at(&out, 0), "n1", "/dev/vdx"));
+	plan_output_done(&out);
+	jset(pool, json_string("true"), "metadata", "annotations", POOL_ANNOTATION_EMPTY);
+	out = plan("replicate:3", nodes, pools, none);
+	assert_string_equal(jstr(pool_at(&out, 0), "action"), "keep");
+	plan_output_done(&out);
+}
+
 /* The disk of n1's brick is gone, and another one has its name: what its agent reports then. */
 static void report_replaced(json_t *node, const char *brick, int64_t size)
 {
@@ -835,6 +861,7 @@ int main(void)
 		cmocka_unit_test(unfit_is_explained),
 		cmocka_unit_test(device_of_two_nodes),
 		cmocka_unit_test(removed_device_is_replaced),
+		cmocka_unit_test(deleted_pool_is_kept_whole),
 		cmocka_unit_test(replaced_disk_is_used),
 		cmocka_unit_test(replaced_disk_is_not_used),
 		cmocka_unit_test(ids_of_lost_bricks_are_not_used_again),
