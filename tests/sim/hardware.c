@@ -627,7 +627,7 @@ static const struct {
 } events[HARDWARE_EVENTS] = {
 	{ one_after_the_other, 8 }, { reinstall, 2 },	  { sick_at_reboot, 3 },
 	{ disk_dies, 3 },	    { pool_deleted, 5 },  { wipe_and_swap, 1 },
-	{ disk_vanishes, 3 },	    { swap_at_reboot, 1 }, { long_off, 4 },
+	{ disk_vanishes, 3 },	    { swap_at_reboot, 1 }, { long_off, 21 },
 };
 
 void hardware_event(struct scenario *s, int kind)
