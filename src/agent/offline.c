@@ -35,15 +35,36 @@ static int node_at(const json_t *node, void *userdata)
 	return 1;
 }
 
-static bool reported_online(const json_t *node, const char *path)
+/* The name of the node that has this address; NULL: none that is known. */
+static char *name_at(struct reconcile *r, struct agent *a, const char *address)
+{
+	struct address_search s = { .address = address };
+
+	reader_each(r->cache, &KIND_STORAGENODE, a->ns, node_at, &s);
+	return s.node;
+}
+
+static const json_t *reported(const json_t *node, const char *path)
 {
 	const json_t *b;
 	size_t i;
 
 	json_array_foreach (jget(node, "status", "agent", "bricks"), i, b)
 		if (streq(jstr(b, "path"), path))
-			return jbool(b, "online");
-	return false;
+			return b;
+	return NULL;
+}
+
+bool offline_unmounted(struct reconcile *r, struct agent *a, const struct gluster_brick *b)
+{
+	cleanup_free char *name = name_at(r, a, b->address);
+	cleanup_json json_t *node = NULL;
+	const json_t *said;
+
+	if (!name || kube_get(r->kube, &KIND_STORAGENODE, a->ns, name, &node, NULL) < 0)
+		return false;
+	said = reported(node, b->path);
+	return said && !jbool(said, "mounted");
 }
 
 static void note_renewal(struct seen_offline *seen, const char *renewed, bool online, int64_t now)
@@ -61,34 +82,35 @@ static void note_renewal(struct seen_offline *seen, const char *renewed, bool on
 static void ask_its_node(struct reconcile *r, struct agent *a, const struct gluster_brick *b,
 			 struct seen_offline *seen)
 {
-	struct address_search s = { .address = b->address };
 	cleanup_json json_t *node = NULL, *lease = NULL;
-	cleanup_free char *name = NULL, *lease_name = NULL;
+	cleanup_free char *name = name_at(r, a, b->address), *lease_name = NULL;
 
-	reader_each(r->cache, &KIND_STORAGENODE, a->ns, node_at, &s);
-	name = s.node;
 	if (!name || streq(name, a->node))
 		return;
 	lease_name = xasprintf("node-%s", name);
 	if (kube_get(r->kube, &KIND_LEASE, a->ns, lease_name, &lease, NULL) < 0 ||
 	    kube_get(r->kube, &KIND_STORAGENODE, a->ns, name, &node, NULL) < 0)
 		return;
-	note_renewal(seen, jstr(lease, "spec", "renewTime"), reported_online(node, b->path),
+	note_renewal(seen, jstr(lease, "spec", "renewTime"), jbool(reported(node, b->path), "online"),
 		     clock_mono_ms(r->clock));
 }
 
 static void drop(struct agent_state *s, struct seen_offline *seen)
 {
 	free(seen->brick);
+	free(seen->pool);
 	free(seen->renewed);
 	*seen = s->offline[--s->offline_count];
 }
 
-static void add(struct agent_state *s, const struct gluster_brick *b, int64_t now)
+static void add(struct agent_state *s, const char *pool, const struct gluster_brick *b,
+		int64_t now)
 {
 	s->offline = xrealloc(s->offline, (s->offline_count + 1) * sizeof(*s->offline));
 	s->offline[s->offline_count++] = (struct seen_offline){
-		.brick = xasprintf("%s:%s", b->address, b->path), .since_ms = now
+		.brick = xasprintf("%s:%s", b->address, b->path),
+		.pool = xstrdup(pool),
+		.since_ms = now
 	};
 }
 
@@ -100,11 +122,37 @@ static bool answers(const struct gluster_peers *peers, const char *address)
 	return p && p->connected && p->state == GLUSTER_PEER_BEFRIENDED;
 }
 
-void offline_note(struct reconcile *r, struct agent *a, const struct gluster_peers *peers,
-		  const struct gluster_volume *v)
+static bool has(const struct gluster_volume *v, const char *brick)
+{
+	for (size_t i = 0; i < v->brick_count; i++) {
+		cleanup_free char *of =
+			xasprintf("%s:%s", v->bricks[i].address, v->bricks[i].path);
+
+		if (streq(of, brick))
+			return true;
+	}
+	return false;
+}
+
+/* Those of this pool that v (NULL: it is gone) does not have. */
+static void drop_others(struct agent_state *s, const char *pool, const struct gluster_volume *v)
+{
+	for (size_t i = s->offline_count; i-- > 0;)
+		if (streq(s->offline[i].pool, pool) && !(v && has(v, s->offline[i].brick)))
+			drop(s, &s->offline[i]);
+}
+
+void offline_drop(struct agent_state *s, const char *pool)
+{
+	drop_others(s, pool, NULL);
+}
+
+void offline_note(struct reconcile *r, struct agent *a, const char *pool,
+		  const struct gluster_peers *peers, const struct gluster_volume *v)
 {
 	int64_t now = clock_mono_ms(r->clock);
 
+	drop_others(a->state, pool, v);
 	for (size_t i = 0; i < v->brick_count; i++) {
 		const struct gluster_brick *b = &v->bricks[i];
 		struct seen_offline *seen = find(a->state, b->address, b->path);
@@ -113,7 +161,7 @@ void offline_note(struct reconcile *r, struct agent *a, const struct gluster_pee
 			if (seen)
 				drop(a->state, seen);
 		} else if (!seen) {
-			add(a->state, b, now);
+			add(a->state, pool, b, now);
 		} else if (answers(peers, b->address)) {
 			seen->runs = false;
 		} else if (now - seen->since_ms >= ASK_NODE_MS) {

@@ -19,6 +19,7 @@
 #define NEXT_MS 1 /* a step was done: look again at once */
 #define HEAL_EVERY_MS 10000
 #define NUMBERS_EVERY_MS 30000
+#define DOUBT_MS 60000 /* a node tells of its dead disk, or gluster of the brick, sooner than that */
 #define MARK_AGAIN_MS 30000 /* between the two looks that make copies whole */
 #define TELL_EVERY_MS 60000
 #define REVIVE_FIRST_MS                                                                            \
@@ -146,9 +147,32 @@ static int read_marks(struct pool_work *w)
 /* exact: they are whole if this look says so. */
 static void mark(struct pool_work *w, struct gluster_volume *v, bool exact)
 {
-	volume_mark(v, w->marks, exact, blind(w));
+	json_t *m = memory(w);
+	int64_t now = clock_mono_ms(w->r->clock);
+	const struct volume_marking how = {
+		.exact = exact,
+		.blind = blind(w),
+		.patient = !jget(m, "doubt") || now - jint(m, "doubt") < DOUBT_MS,
+	};
+
+	if (!volume_mark(v, w->marks, &how))
+		json_object_del(m, "doubt");
+	else if (!jget(m, "doubt"))
+		json_object_set_new(m, "doubt", json_integer(now));
 	json_decref(w->marks);
 	w->marks = volume_bricks_status(v);
+}
+
+/* Its disk has died under it: it takes in nothing any more, and what others list is what it misses. */
+static void see_dead(struct pool_work *w)
+{
+	struct gluster_brick *b = volume_silent_brick(&w->volume);
+
+	if (!b || volume_seems_whole(&w->volume) || !offline_unmounted(w->r, w->agent, b))
+		return;
+	b->online = b->connected = false;
+	b->pid = 0;
+	b->pending = -1;
 }
 
 static bool has_copies(const struct gluster_volume *v)
@@ -243,7 +267,8 @@ static int look(struct pool_work *w, enum volume_look how)
 	/* one that is another's is seen, so that it can be said, but nothing is done about it */
 	w->have = rc == 0 && volume_is_of(w->pool, &w->volume);
 	if (w->have && how != VOLUME_LOOK_DEFINITION) {
-		offline_note(w->r, w->agent, &w->peers, &w->volume);
+		see_dead(w);
+		offline_note(w->r, w->agent, object_name(w->pool), &w->peers, &w->volume);
 		mark(w, &w->volume, false);
 	}
 	w->view = (struct volume_view){ .pool = w->pool,
@@ -509,18 +534,12 @@ static bool heal_due(struct pool_work *w)
 	return true;
 }
 
-static const char *given_up(const json_t *pool)
-{
-	const char *id = object_annotation(pool, POOL_ANNOTATION_LOST);
-
-	return id ? id : "";
-}
-
 /* Which copies are whole, and what a person gives up, may have changed during a long look. */
-static bool nothing_written(const struct pool_work *w, const json_t *now)
+static bool same_copies(const struct pool_work *w, const json_t *now)
 {
-	return streq(object_version(now), object_version(w->stored)) &&
-	       streq(given_up(now), given_up(w->pool));
+	return json_equal(jget(now, "status", "bricks"), jget(w->stored, "status", "bricks")) &&
+	       streq(object_annotation(now, POOL_ANNOTATION_LOST),
+		     object_annotation(w->pool, POOL_ANNOTATION_LOST));
 }
 
 /*
@@ -540,7 +559,7 @@ static int still_so(struct pool_work *w)
 	}
 	if (rc < 0)
 		return rc;
-	if (gives_up_a_copy(w->step.kind) && !nothing_written(w, now))
+	if (gives_up_a_copy(w->step.kind) && !same_copies(w, now))
 		return 0;
 	return streq(object_uid(now), object_uid(w->pool)) &&
 	       jint(now, "metadata", "generation") == jint(w->pool, "metadata", "generation") &&
@@ -643,20 +662,31 @@ static bool peers_connecting(struct pool_work *w)
 	return false;
 }
 
+static bool is_ours(const struct agent *a, const json_t *node, const json_t *pool, const char *ns)
+{
+	return pool && streq(ns, a->ns) &&
+	       streq(jstr(pool, "spec", "cluster"), jstr(node, "status", "plan", "cluster"));
+}
+
 static int pool_reconcile(struct reconcile *r, const char *key)
 {
 	struct agent *a = r->app;
 	char ns[254], name[254];
 	cleanup_json json_t *node = agent_node(r), *pool = NULL;
 	struct pool_work w = { .r = r, .agent = a, .node = node };
+	bool member;
 	int rc;
 
 	key_split(key, ns, name);
 	pool = reader_get(r->cache, &KIND_STORAGEPOOL, ns, name);
 	/* one that is to go may have a volume of that name which nobody else knows: it has no say */
-	if (!node || !pool || !streq(ns, a->ns) || agent_leaves(jget(node, "status", "plan")) ||
-	    !streq(jstr(pool, "spec", "cluster"), jstr(node, "status", "plan", "cluster")) ||
-	    !agent_leads(a, node)) {
+	member = node && !agent_leaves(jget(node, "status", "plan"));
+	if (member && !is_ours(a, node, pool, ns)) {
+		json_object_del(a->state->pools, name);
+		offline_drop(a->state, name);
+		return 0;
+	}
+	if (!member || !agent_leads(a, node)) {
 		json_object_del(a->state->pools, name);
 		offline_forget(a->state);
 		return 0;

@@ -11,13 +11,14 @@
  */
 struct seen_offline {
 	char *brick; /* "ADDRESS:/path" */
+	char *pool; /* whose volume has it */
 	int64_t since_ms; /* monotonic; or since it was last known to run all the same */
 	char *renewed; /* its node's lease, as seen a while after that; NULL: not looked at yet */
 	bool runs; /* its agent has told so since */
 };
 
 struct repair {
-	char *pool;
+	char *brick; /* its id */
 	int64_t next_ms; /* monotonic: not before */
 	int delay_ms;
 };
@@ -41,7 +42,7 @@ struct agent_state {
 	struct seen_offline *offline;
 	size_t offline_count;
 	/*
-	 * pool to {healed, numbers, told, revive, confirm, next: times in ms; orders, nodes, clean,
+	 * pool to {healed, numbers, told, revive, confirm, doubt, next: times in ms; orders, nodes, clean,
 	 * why, failure}
 	 */
 	json_t *pools;
@@ -110,9 +111,13 @@ bool report_usage(struct looking *l, json_t *bricks);
 /* Is all but the numbers (used, free, pending) the same? */
 bool report_same(const json_t *a, const json_t *b, bool *ret_numbers_differ);
 
-/* offline.c: which bricks the one that leads sees offline, and for how long. */
-void offline_note(struct reconcile *r, struct agent *a, const struct gluster_peers *peers,
-		  const struct gluster_volume *v);
+/* offline.c: which bricks of a pool's volume the one that leads sees offline, and for how long. */
+void offline_note(struct reconcile *r, struct agent *a, const char *pool,
+		  const struct gluster_peers *peers, const struct gluster_volume *v);
+/* The pool is gone, or another's: a brick at such a path is a new one, when it comes again. */
+void offline_drop(struct agent_state *s, const char *pool);
+/* Its node says that its file system is not there, whatever gluster says: its disk is gone, or dead. */
+bool offline_unmounted(struct reconcile *r, struct agent *a, const struct gluster_brick *b);
 /* What was seen while it led before says nothing of the time since. */
 void offline_forget(struct agent_state *s);
 int64_t offline_ms(struct reconcile *r, struct agent *a, const char *address, const char *path);

@@ -223,6 +223,27 @@ static int read_heal(struct gluster_volume *v, bool exact, struct error *err)
 	return 0;
 }
 
+static bool some_offline(const struct gluster_volume *v)
+{
+	for (size_t i = 0; i < v->brick_count; i++)
+		if (!v->bricks[i].online)
+			return true;
+	return false;
+}
+
+/*
+ * The longer a brick is away, the longer it takes to list what it misses, and in the end longer
+ * than anybody waits: then nothing is known of that, but all the rest is.
+ */
+static void forget_heal(struct gluster_volume *v)
+{
+	for (size_t i = 0; i < v->brick_count; i++) {
+		v->bricks[i].pending = -1;
+		v->bricks[i].connected = false;
+		v->bricks[i].unasked = true;
+	}
+}
+
 int cli_volume_get(const char *name, enum volume_look look, struct gluster_volume *ret,
 		   struct error *err)
 {
@@ -234,8 +255,13 @@ int cli_volume_get(const char *name, enum volume_look look, struct gluster_volum
 		return rc;
 	if (runs)
 		rc = read_status(&v, err);
-	if (rc == 0 && runs && (v.replica > 1 || v.disperse > 0))
+	if (rc == 0 && runs && (v.replica > 1 || v.disperse > 0)) {
 		rc = read_heal(&v, look == VOLUME_LOOK_EXACT, err);
+		if (rc < 0 && some_offline(&v)) {
+			forget_heal(&v);
+			rc = 0;
+		}
+	}
 	if (v.replica <= 1 && v.disperse == 0)
 		for (size_t i = 0; i < v.brick_count; i++)
 			v.bricks[i].pending = 0; /* a single copy has nothing to heal from */

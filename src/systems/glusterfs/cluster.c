@@ -387,12 +387,28 @@ static int whole_without(const struct decision *d, const struct gluster_brick *l
 	return whole;
 }
 
+static bool given_up_by_a_person(const struct decision *d, const struct gluster_brick *b)
+{
+	cleanup_json json_t *id = volume_brick_id(b->path);
+
+	return streq(jstr(d->view->pool, "metadata", "annotations", POOL_ANNOTATION_LOST),
+		     json_string_value(id));
+}
+
+/* Neither its glusterd nor a crawl has told whether it serves. */
+static bool unseen(const struct decision *d, const struct gluster_brick *b)
+{
+	return b->unasked && !reachable(d, b->address) && !given_up_by_a_person(d, b);
+}
+
 static bool brick_lost(const struct decision *d, const struct gluster_brick *b)
 {
 	const struct volume_view *v = d->view;
 
 	/* of a volume with one copy, that is the data: it is not given up unless it has just moved */
-	return (d->type.layout != LAYOUT_NONE || whole_without(d, b, NULL) > 0) && !b->online && !b->connected && v->offline_ms &&
+	if (d->type.layout == LAYOUT_NONE && whole_without(d, b, NULL) == 0)
+		return false;
+	return !b->online && !b->connected && !unseen(d, b) && v->offline_ms &&
 	       v->offline_ms(v->userdata, b->address, b->path) >= BRICK_LOST_MS;
 }
 
@@ -459,6 +475,10 @@ static const char *offline_advice(const struct decision *d, const struct gluster
 	if (wanted_brick(d, offline))
 		return "; it is to stay in the pool: bring it back, or take its device out of the "
 		       "StorageNode's spec";
+	if (unseen(d, offline))
+		return "; whether it serves could not be found out in time, so long is the list of "
+		       "what it misses: bring its node back, or, if that is off, annotate this "
+		       "StoragePool with " POOL_ANNOTATION_LOST "=ID (of the brick)";
 	if (first_offline(d, offline))
 		return "; another one is offline too, and only one at a time is given up: bring "
 		       "one back";
@@ -497,14 +517,6 @@ static bool replace(struct decision *d, const struct gluster_brick *old, const j
 }
 
 /* ---- giving up a brick that is lost -------------------------------------------------------- */
-static bool given_up_by_a_person(const struct decision *d, const struct gluster_brick *b)
-{
-	cleanup_json json_t *id = volume_brick_id(b->path);
-
-	return streq(jstr(d->view->pool, "metadata", "annotations", POOL_ANNOTATION_LOST),
-		     json_string_value(id));
-}
-
 static bool decide_not_whole(struct decision *d, const struct gluster_brick *lost)
 {
 	cleanup_with(buf_done) struct buf others = { 0 };

@@ -86,10 +86,17 @@ const struct gluster_volume *volume_view_own(const struct volume_view *view);
 /*
  * Which copies are whole stands in the pool's status (status.bricks[].whole), since the agent that
  * leads next has to know it too. Sets it in a volume that was just looked at, from the marks before
- * (status.bricks) and from what the look says. Only an exact look makes a copy whole. blind: a
- * brick that cannot be seen from here takes in what others may miss.
+ * (status.bricks) and from what the look says. True: one brick may be what others miss, or be dead
+ * without gluster's knowing it yet: ask again soon, patiently for a while.
  */
-void volume_mark(struct gluster_volume *v, const json_t *marks, bool exact, bool blind);
+struct volume_marking {
+	bool exact; /* the look was: only that makes a copy whole */
+	bool blind; /* a brick that cannot be seen from here takes in what others may miss */
+	bool patient; /* nothing is made yet of what may explain itself */
+};
+bool volume_mark(struct gluster_volume *v, const json_t *marks, const struct volume_marking *how);
+/* All are online; but of one alone nothing is known, or it alone lists nothing. NULL: none. */
+struct gluster_brick *volume_silent_brick(struct gluster_volume *v);
 /* All bricks serve, and none has anything to heal: what an exact look has to confirm. */
 bool volume_seems_whole(const struct gluster_volume *v);
 /* The bricks as they stand in the pool's status, with their marks. New reference. */

@@ -39,6 +39,11 @@ static bool marked(const json_t *marks, const struct gluster_brick *b)
  * list is what the others miss. An entry that is listed by a copy without a mark, or while all
  * copies have one, may be missing anywhere; so may those that nobody can count. Where two parts can
  * be spared, a second one may miss what the first is blamed for.
+ *
+ * A disk that dies under its brick is seen so first: clients have let go of the brick, and write to
+ * the others, while gluster calls it online for half a minute more. So a brick that alone lists
+ * nothing, or of which alone nothing is known, loses its own mark at once, and the others theirs
+ * only if that does not explain all for so long that its node would have told, or the brick ended.
  */
 static bool unexplained(const struct gluster_volume *v)
 {
@@ -55,6 +60,39 @@ static bool unexplained(const struct gluster_volume *v)
 	return pending && (!missing || v->redundancy > 1);
 }
 
+static bool all_online(const struct gluster_volume *v)
+{
+	for (size_t i = 0; i < v->brick_count; i++)
+		if (!v->bricks[i].online)
+			return false;
+	return true;
+}
+
+/* The one brick whose count is unknown, or zero; NULL: there is none, or several. */
+static struct gluster_brick *only(struct gluster_volume *v, bool unknown, size_t *ret_count)
+{
+	struct gluster_brick *found = NULL;
+
+	*ret_count = 0;
+	for (size_t i = 0; i < v->brick_count; i++) {
+		struct gluster_brick *b = &v->bricks[i];
+
+		if (unknown ? b->pending < 0 : b->pending == 0)
+			found = b, (*ret_count)++;
+	}
+	return *ret_count == 1 ? found : NULL;
+}
+
+struct gluster_brick *volume_silent_brick(struct gluster_volume *v)
+{
+	size_t unknown, silent;
+	struct gluster_brick *b = only(v, true, &unknown);
+
+	if (unknown == 0)
+		b = only(v, false, &silent);
+	return all_online(v) && v->brick_count > 1 ? b : NULL;
+}
+
 static void mark_all(struct gluster_volume *v, bool whole)
 {
 	for (size_t i = 0; i < v->brick_count; i++)
@@ -69,20 +107,38 @@ bool volume_seems_whole(const struct gluster_volume *v)
 	return v->state == VOLUME_STARTED && v->brick_count > 0;
 }
 
-void volume_mark(struct gluster_volume *v, const json_t *marks, bool exact, bool blind)
+/* True: it is not clear yet what copies miss. */
+static bool judge(struct gluster_volume *v, bool patient)
 {
-	bool all_online = true;
+	struct gluster_brick *silent;
+
+	if (!all_online(v) || !unexplained(v))
+		return false;
+	silent = volume_silent_brick(v);
+	if (silent)
+		silent->whole = false;
+	if (!unexplained(v))
+		return false;
+	if (!silent || !patient)
+		mark_all(v, false);
+	return silent;
+}
+
+bool volume_mark(struct gluster_volume *v, const json_t *marks, const struct volume_marking *how)
+{
+	bool doubt;
 
 	for (size_t i = 0; i < v->brick_count; i++) {
 		struct gluster_brick *b = &v->bricks[i];
 
 		b->whole = b->online && marked(marks, b);
-		all_online &= b->online;
 	}
-	if (blind || (all_online && unexplained(v)))
+	doubt = judge(v, how->patient);
+	if (how->blind)
 		mark_all(v, false);
-	else if (exact && volume_seems_whole(v))
+	else if (how->exact && volume_seems_whole(v))
 		mark_all(v, true);
+	return doubt;
 }
 
 json_t *volume_bricks_status(const struct gluster_volume *v)

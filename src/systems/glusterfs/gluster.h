@@ -45,6 +45,7 @@ struct gluster_brick {
 	int64_t size, free; /* bytes of the brick's file system; 0: not known */
 	int64_t pending; /* entries that still have to be healed according to this brick; -1: not known */
 	bool connected; /* the crawler of an exact look reached it: so it serves */
+	bool unasked; /* the crawl did not end in time: neither is known */
 	bool whole; /* not gluster's word: its mark in the pool's status (volume_mark) */
 };
 

@@ -30,6 +30,8 @@ struct world {
 	json_t *pool, *cached; /* in the API, and what the cache has of it (NULL: the same) */
 	int version;
 	bool meddle; /* somebody else writes to the pool while it is looked at */
+	bool unmark; /* that the first copy is not whole */
+	bool gone; /* the cache has no pool */
 	bool busy; /* gluster has another transaction */
 	bool second; /* the brick on n2 is online, as glusterd knows */
 	bool glusterd; /* that of n2 answers */
@@ -37,6 +39,7 @@ struct world {
 	bool n2_lives, n2_online; /* its agent renews its lease; and tells that the brick runs */
 	int64_t indexed, pending; /* what the first copy lists: by its index, and by a crawl */
 	int pid; /* of the second */
+	bool dead; /* its disk: its process runs for a while, but is of no use */
 	bool replaced;
 	int exact; /* looks */
 };
@@ -76,10 +79,12 @@ static int volume_get(struct node_host *h, const char *name, enum volume_look lo
 	b->online = w->second || w->replaced;
 	b->connected = look == VOLUME_LOOK_EXACT && w->connected;
 	b->pid = b->online ? w->pid : 0;
-	b->pending = b->online ? 0 : -1;
+	b->pending = b->online && (!w->dead || w->replaced) ? 0 : -1;
 	w->exact += look == VOLUME_LOOK_EXACT;
 	if (w->meddle)
 		w->version++;
+	if (w->unmark)
+		jset(json_array_get(jget(w->pool, "status", "bricks"), 0), json_false(), "whole");
 	return 0;
 }
 
@@ -109,8 +114,8 @@ static json_t *node_of(struct world *w, const char *name)
 			 "s:{s:[{s:s, s:s, s:b, s:b}]}}}",
 			 "metadata", "name", name, "namespace", "qm", "uid", name, "status", "plan",
 			 "cluster", "c", "address", address, "peers", "10.0.0.1", "10.0.0.2",
-			 "10.0.0.3", "agent", "bricks", "id", id, "path", path, "mounted", 1,
-			 "online", !streq(name, "n2") || w->n2_online);
+			 "10.0.0.3", "agent", "bricks", "id", id, "path", path, "mounted",
+			 !(w->dead && streq(name, "n2")), "online", !streq(name, "n2") || w->n2_online);
 }
 
 static int api_get(struct kube *k, const struct kind *kind, const char *ns, const char *name,
@@ -153,7 +158,7 @@ static json_t *cached(struct reader *r, const struct kind *kind, const char *ns,
 
 	if (kind == &KIND_STORAGENODE)
 		return node_of(w, name);
-	return json_deep_copy(w->cached ? w->cached : w->pool);
+	return w->gone ? NULL : json_deep_copy(w->cached ? w->cached : w->pool);
 }
 
 static int each(struct reader *r, const struct kind *kind, const char *ns,
@@ -361,12 +366,10 @@ static void no_copy_goes_on_stale_marks(void **state)
 	w.busy = true;
 	pass(&w, 400); /* its status says already what it is about to do */
 	w.busy = false;
-	w.meddle = true;
+	w.unmark = true;
 	pass(&w, 20);
 	assert_false(w.replaced);
-	w.meddle = false;
-	pass(&w, 0);
-	assert_true(w.replaced);
+	assert_non_null(strstr(jstr(w.pool, "status", "message"), POOL_ANNOTATION_LOST "=b-2"));
 	world_done(&w);
 }
 
@@ -411,6 +414,65 @@ static void dead_brick_of_a_living_node(void **state)
 	}
 }
 
+/* Gluster calls it online, and goes on to: but its node says that its disk is gone. */
+static void disk_that_died_under_its_brick(void **state)
+{
+	struct world w;
+
+	world_init(&w);
+	pass(&w, 40);
+	w.dead = true;
+	w.indexed = w.pending = 4;
+	second_is_to_go(&w);
+	pass(&w, 280);
+	assert_true(whole(&w, 0) && !whole(&w, 1));
+	assert_false(w.replaced);
+	pass(&w, 40);
+	assert_true(w.replaced);
+	world_done(&w);
+}
+
+/* That another pool has gone does not make a brick's time begin anew. */
+static void other_pools_do_not_matter(void **state)
+{
+	struct world w;
+
+	world_init(&w);
+	pass(&w, 40);
+	second_dies(&w);
+	w.n2_lives = true;
+	w.glusterd = true;
+	for (int i = 0; i < 32; i++) {
+		pass(&w, 0);
+		w.gone = true;
+		assert_int_equal(AGENT_POOL.reconcile(&w.r, "qm/p-2"), 0);
+		w.gone = false;
+	}
+	assert_true(w.replaced);
+	world_done(&w);
+}
+
+/* One that has come again at the place of another was not offline then. */
+static void time_of_a_pool_that_went(void **state)
+{
+	struct world w;
+
+	world_init(&w);
+	pass(&w, 40);
+	second_dies(&w);
+	w.n2_lives = true;
+	w.glusterd = true;
+	pass(&w, 280);
+	w.gone = true;
+	assert_int_equal(AGENT_POOL.reconcile(&w.r, "qm/p-1"), 0);
+	w.gone = false;
+	pass(&w, 280);
+	assert_false(w.replaced);
+	pass(&w, 40);
+	assert_true(w.replaced);
+	world_done(&w);
+}
+
 /* No word of its node, but a client reaches it. */
 static void connected_brick_is_not_given_up(void **state)
 {
@@ -439,6 +501,9 @@ int main(void)
 		cmocka_unit_test(no_copy_goes_on_stale_marks),
 		cmocka_unit_test(running_brick_is_not_given_up),
 		cmocka_unit_test(dead_brick_of_a_living_node),
+		cmocka_unit_test(disk_that_died_under_its_brick),
+		cmocka_unit_test(other_pools_do_not_matter),
+		cmocka_unit_test(time_of_a_pool_that_went),
 		cmocka_unit_test(connected_brick_is_not_given_up),
 	};
 

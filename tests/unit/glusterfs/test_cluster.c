@@ -23,6 +23,7 @@ struct world {
 	const char *unmounted; /* id of a brick that is prepared, but not there now */
 	json_t *marks; /* as status.bricks keeps them from look to look */
 	bool inexact; /* no exact look answers */
+	bool patient; /* it has not been so for long */
 	bool runs; /* bricks that are offline run all the same, as their nodes say */
 	int pids;
 	struct volume_step step;
@@ -109,7 +110,8 @@ static void mark(struct world *w)
 	for (size_t i = 0; i < w->volume.brick_count; i++)
 		blind |= w->runs && !w->volume.bricks[i].online;
 	for (int exact = 0; exact < (w->inexact ? 1 : 2); exact++) {
-		volume_mark(&w->volume, w->marks, exact == 1, blind);
+		volume_mark(&w->volume, w->marks,
+			    &(struct volume_marking){ exact == 1, blind, w->patient });
 		json_decref(w->marks);
 		w->marks = volume_bricks_status(&w->volume);
 	}
@@ -639,8 +641,15 @@ static void test_marks(void **state)
 	find(&w, B1)->pending = 0;
 	next(&w);
 	assert_whole(&w, "123");
-	/* something is missing, and nobody knows where */
+	/* what all others list, one alone misses */
 	misses(&w, B2, 1);
+	next(&w);
+	assert_whole(&w, "13");
+	pending(&w, 0);
+	next(&w);
+	assert_whole(&w, "123");
+	/* something is missing, and nobody knows where */
+	find(&w, B2)->pending = 1;
 	next(&w);
 	assert_whole(&w, "");
 	pending(&w, 0);
@@ -669,6 +678,80 @@ static void test_marks(void **state)
 	gluster_does(&w);
 	next(&w);
 	assert_whole(&w, "124");
+	world_done(&w);
+}
+
+/*
+ * Clients have let go of the brick, and gluster calls it online for half a minute more: the others
+ * are whole all the same, if it was that.
+ */
+static void test_disk_that_dies_under_its_brick(void **state)
+{
+	for (int written = 0; written < 2; written++) {
+		struct world w;
+
+		made(&w, "replicate:3", "123", 0);
+		w.patient = true;
+		pending(&w, written * 4);
+		find(&w, B3)->pending = -1;
+		next(&w);
+		assert_whole(&w, "12");
+		next(&w);
+		assert_whole(&w, "12");
+		/* it was something else: nothing is known of what it has alone */
+		w.patient = false;
+		next(&w);
+		assert_whole(&w, "");
+		pending(&w, 0);
+		next(&w);
+		w.patient = true;
+		find(&w, B3)->pending = -1;
+		next(&w);
+		find(&w, B3)->online = false;
+		pending(&w, 4);
+		w.lost = true;
+		want(&w, "124", 0);
+		assert_int_equal(next(&w), STEP_REPLACE_BRICK);
+		world_done(&w);
+	}
+}
+
+/* Where two can be spared, a second one may miss what the first is blamed for: not for long. */
+static void test_disk_that_dies_of_many(void **state)
+{
+	struct world w;
+
+	made(&w, "disperse:4:2", "123456", 0);
+	w.patient = true;
+	misses(&w, B3, 2);
+	next(&w);
+	assert_whole(&w, "12456");
+	w.patient = false;
+	next(&w);
+	assert_whole(&w, "");
+	world_done(&w);
+}
+
+/* Its list is so long that nobody waits for its end: whether clients reach it is not known then. */
+static void test_list_without_an_end(void **state)
+{
+	struct world w;
+
+	made(&w, "replicate:3", "123", 0);
+	find(&w, B3)->online = false;
+	pending(&w, -1);
+	w.lost = true;
+	want(&w, "124", 0);
+	assert_int_equal(next(&w), STEP_REPLACE_BRICK); /* as its glusterd says */
+	for (size_t i = 0; i < w.volume.brick_count; i++)
+		w.volume.bricks[i].unasked = true;
+	assert_int_equal(next(&w), STEP_REPLACE_BRICK);
+	w.peers.items[1].connected = false;
+	assert_int_equal(next(&w), STEP_WAIT);
+	assert_non_null(strstr(w.step.why, POOL_ANNOTATION_LOST));
+	json_object_set_new(jget(w.pool, "metadata"), "annotations",
+			    json_pack("{s:s}", POOL_ANNOTATION_LOST, "b-3"));
+	assert_int_equal(next(&w), STEP_REPLACE_BRICK);
 	world_done(&w);
 }
 
@@ -1013,6 +1096,9 @@ int main(void)
 		cmocka_unit_test(test_lost_without_marks),
 		cmocka_unit_test(test_brick_that_serves_is_not_lost),
 		cmocka_unit_test(test_marks),
+		cmocka_unit_test(test_disk_that_dies_under_its_brick),
+		cmocka_unit_test(test_disk_that_dies_of_many),
+		cmocka_unit_test(test_list_without_an_end),
 		cmocka_unit_test(test_only_copy_is_not_given_up),
 		cmocka_unit_test(test_disperse_replace),
 		cmocka_unit_test(test_arbiter_keeps_roles),
