@@ -41,7 +41,7 @@ void agent_done(struct agent *a)
 	if (!s)
 		return;
 	for (size_t i = 0; i < s->repair_count; i++)
-		free(s->repairs[i].pool);
+		free(s->repairs[i].brick);
 	offline_forget(s);
 	free(s->repairs);
 	free(s->offline);
@@ -206,14 +206,15 @@ static json_t *report_glusterd(struct looking *l)
 }
 
 /* ---- dead bricks --------------------------------------------------------------------------- */
-static struct repair *repair_of(struct agent_state *s, const char *pool)
+/* Each by itself: while a pool's brick moves within a node, that has two, and one may run. */
+static struct repair *repair_of(struct agent_state *s, const char *brick)
 {
 	for (size_t i = 0; i < s->repair_count; i++)
-		if (streq(s->repairs[i].pool, pool))
+		if (streq(s->repairs[i].brick, brick))
 			return &s->repairs[i];
 	s->repairs = xrealloc(s->repairs, (s->repair_count + 1) * sizeof(*s->repairs));
 	s->repairs[s->repair_count] =
-		(struct repair){ .pool = xstrdup(pool), .delay_ms = REPAIR_MIN_MS };
+		(struct repair){ .brick = xstrdup(brick), .delay_ms = REPAIR_MIN_MS };
 	return &s->repairs[s->repair_count++];
 }
 
@@ -238,11 +239,12 @@ static bool should_run(const json_t *o, const json_t *brick)
 static int repair_brick(struct looking *l, const json_t *brick)
 {
 	struct node_host *h = l->agent->host;
-	struct repair *p = repair_of(l->agent->state, jstr(brick, "pool"));
+	const char *pool = jstr(brick, "pool");
+	struct repair *p = repair_of(l->agent->state, jstr(brick, "id"));
 	int64_t now = clock_mono_ms(l->r->clock);
 	struct volume_step step = { .kind = STEP_START_FORCE };
 	struct error err = ERROR_INIT;
-	cleanup_json json_t *o = reader_get(l->r->cache, &KIND_STORAGEPOOL, l->agent->ns, p->pool);
+	cleanup_json json_t *o = reader_get(l->r->cache, &KIND_STORAGEPOOL, l->agent->ns, pool);
 	int rc = settling_ms(l);
 
 	if (!should_run(o, brick))
@@ -255,7 +257,7 @@ static int repair_brick(struct looking *l, const json_t *brick)
 		return (int)(p->next_ms - now);
 	p->next_ms = now + p->delay_ms;
 	p->delay_ms = p->delay_ms * 2 > REPAIR_MAX_MS ? REPAIR_MAX_MS : p->delay_ms * 2;
-	snprintf(step.volume, sizeof(step.volume), "%s", p->pool);
+	snprintf(step.volume, sizeof(step.volume), "%s", pool);
 	volume_step_of(&step, jstr(o, "status", "volumeId"));
 	snprintf(step.why, sizeof(step.why), "the process of brick %s is gone", jstr(brick, "id"));
 	rc = h->ops->volume_apply(h, &step, &err);
@@ -273,12 +275,12 @@ static int repair_bricks(struct looking *l, const json_t *bricks)
 	json_array_foreach (bricks, i, b) {
 		int ms;
 
-		if (!jbool(b, "mounted") || !jstr(b, "pool"))
+		if (!jbool(b, "mounted") || !jstr(b, "pool") || !jstr(b, "id"))
 			continue;
 		if (jbool(b, "online")) {
-			struct repair *p = repair_of(l->agent->state, jstr(b, "pool"));
+			struct repair *p = repair_of(l->agent->state, jstr(b, "id"));
 
-			*p = (struct repair){ .pool = p->pool, .delay_ms = REPAIR_MIN_MS };
+			*p = (struct repair){ .brick = p->brick, .delay_ms = REPAIR_MIN_MS };
 			continue;
 		}
 		ms = l->maintenance ? 0 : repair_brick(l, b);
