@@ -238,6 +238,8 @@ if [[ ${QM_LONG:-} ]]; then
 	check "it ends" goes new
 	check "the file system is clean" eval 'app look node3 dir "sleep 100000" && runs look && clean'
 	k delete pvc fenced --wait=false > /dev/null
+else
+	skip "a machine that is cut off, whose volume another gets" "takes minutes: with --long"
 fi
 
 # ---- nodes, room, and what becomes of the data

@@ -129,15 +129,16 @@ for i in 2 3; do
 done
 patch storagenode n2 status "$(get storagenode n2 '{status: {agent: {bricks: [.status.agent.bricks[] | .mounted = false]}}}')"
 pool_set p-1 "${three[@]}"
+listed() { in_box "$1" ls -A "$LAB/box$1/bricks/b-00000000000$1" || echo "it cannot be listed"; }
 says() { [[ $(get storagepool p-1 .status.message) == *"$1"* ]]; }
 until_true 60 says "n2 to mount its brick"
 ok "a brick that is not mounted is awaited" || get storagepool p-1 .status
-is "$(in_box 2 ls -A "$LAB/box2/bricks/b-000000000002")" "" "and nothing is made in its place"
+is "$(listed 2)" "" "and nothing is made in its place"
 kill -9 "${AGENT[2]}"
 agent_up 2
 until_true 60 says "No such file or directory"
 ok "gluster cannot make one that is not there" || get storagepool p-1 .status
-is "$(in_box 3 ls -A "$LAB/box3/bricks/b-000000000003")" "" "nor has it made anything in its place"
+is "$(listed 3)" "" "nor has it made anything in its place"
 kill -9 "${AGENT[3]}"
 agent_up 3
 until_true 60 online p-1

@@ -66,6 +66,15 @@ brick() { quartermaster get sn "$1" -o json | jq -r --arg id "$(id_of "$1")" '.s
 id_of() { quartermaster get sp -o json | jq -r --arg n "$1" '.items[0].spec.bricks[] | select(.node == $n) | .id'; }
 device() { quartermaster get sn "$1" -o json | jq -e --arg d "$names/${1#n}" '.status.agent.devices[] | select(.device == $d)' | jq -s '.[0] | '"$2"; }
 uuid_on() { blkid -p -s UUID -o value "$1"; }
+# same and other: of two things that are known
+same() { [ -n "$1" ] && [ "$1" = "$2" ] || { echo "\"$1\", not \"$2\""; return 1; }; }
+other() { [ -n "$1" ] && [ -n "$2" ] && [ "$1" != "$2" ] || { echo "\"$1\" and \"$2\""; return 1; }; }
+# a disk that can be read and has no signature
+unsigned() {
+	local disk found
+	disk=$(dev "$1")
+	[ -b "$disk" ] && found=$(wipefs "$disk") && [ -z "$found" ] || { echo "$1 is \"$disk\": ${found:-it cannot be read}"; return 1; }
+}
 # the pool is whole: three bricks that are the spec's, all serving, known to be whole, nothing left to heal
 whole() {
 	quartermaster get sp -o json | jq -e '.items | length == 1 and (.[0] | .status.phase == "Online" and .status.healPending == 0
@@ -106,9 +115,9 @@ check "the name of a disk leads to another, empty one while its brick runs" plug
 WIPE=$names/2 check "which may even be erased" apply 2
 is_elsewhere() { device n2 '.state == "Ready" and (.message | startswith("its disk is"))' | grep -q true; }
 check "the brick is found by its file system" wait_for 60 is_elsewhere
-check "it is the same brick" [ "$(id_of n2)" = "$id" ]
-check "and its process has gone on" [ "$(brick n2 pid)" = "$serving" ]
-check "the other disk is untouched" [ -z "$(wipefs "$(dev b2)")" ]
+check "it is the same brick" same "$(id_of n2)" "$id"
+check "and its process has gone on" same "$(brick n2 pid)" "$serving"
+check "the other disk is untouched" unsigned b2
 check "the pool is whole" wait_for 60 whole
 check "it has its name again" plug 2 b
 WIPE='' check "and is not to be erased" apply 2
@@ -121,10 +130,10 @@ check "a disk dies" unplug n1 a
 is_missing() { device n1 '.state == "Missing"' | grep -q true; }
 check "which its node says" wait_for 60 is_missing
 check "the volume goes on" fill during
-check "its brick is not given up for that" [ "$(id_of n1)" = "$id" ]
+check "its brick is not given up for that" same "$(id_of n1)" "$id"
 check "a new disk has its name" plug 1 a2
 check "the pool is whole again, without another step" wait_for 120 whole
-replaced() { [ "$(id_of n1)" != "$id" ] && device n1 '.state == "Ready"' | grep -q true; }
+replaced() { other "$(id_of n1)" "$id" && device n1 '.state == "Ready"' | grep -q true; }
 check "with a new brick there" wait_for 30 replaced
 check "whose device is the name of the spec" [ "$(quartermaster get sp -o json | jq -r '.items[0].spec.bricks[] | select(.node == "n1") | .device')" = "$names/1" ]
 check "on the new disk" [ "$(device n1 .uuid)" = "\"$(uuid_on "$(dev a2)")\"" ]
@@ -133,7 +142,7 @@ check "the data is intact" intact
 
 # ---- the old one comes back ------------------------------------------------------------------------
 disk a
-check "the old disk comes back under another name" [ "$(uuid_on "$(dev a)")" = "$uuid" ]
+check "the old disk comes back under another name" same "$(uuid_on "$(dev a)")" "$uuid"
 reported() { quartermaster get sn n1 -o json | jq -e --arg u "$uuid" '.status.agent.devices[] | select(.uuid == $u) | .state == "Refused" and .reason == "OldDisk"'; }
 WIPE=$names/1 check "whatever had this name may be erased" apply 1
 check "it is reported" wait_for 60 reported
@@ -142,7 +151,7 @@ look_again() { WIPE='' apply 1 && WIPE=$names/1 apply 1; }
 check "and its node looks again" look_again
 is_on_a2() { device n1 '.state == "Ready" and .message == "its disk is '"$(dev a2)"' now"' | grep -q true; }
 check "the new one is used all the same" wait_for 60 is_on_a2
-check "the old one is neither used nor erased" [ "$(uuid_on "$(dev a)")" = "$uuid" ]
+check "the old one is neither used nor erased" same "$(uuid_on "$(dev a)")" "$uuid"
 check "the pool is whole" wait_for 60 whole
 check "the names are right again" plug 1 a2
 WIPE='' check "for its node, too" apply 1
@@ -159,7 +168,7 @@ disk c2
 check "a new disk has its name" plug 3 c2
 check "and is added to the spec" apply 3
 check "the pool is whole again" wait_for 120 whole
-check "with a new brick there" [ "$(id_of n3)" != "$id" ]
+check "with a new brick there" other "$(id_of n3)" "$id"
 check "every copy is the same" wait_for 60 copies_equal
 check "the data is intact" intact
 check "umount" quartermaster umount "$mnt"

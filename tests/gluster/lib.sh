@@ -6,7 +6,7 @@
 #   lab_up N            boxes 1..N, addresses $(addr I)
 #   in_box I CMD...     runs CMD there
 #   loop_make NAME SIZE makes a sparse file and a loop device on it, sets REPLY to the device
-#   ok / is / plan      TAP
+#   ok / is / skip / plan  TAP
 
 set -u
 LAB=$(mktemp -d /var/tmp/qm-gluster.XXXXXX)
@@ -95,6 +95,8 @@ is() {
 	if [ "$1" = "$2" ]; then true; else echo "# got:  $1"; echo "# want: $2"; false; fi
 	ok "$3"
 }
+# skip NAME REASON
+skip() { TAP_N=$((TAP_N + 1)); echo "ok $TAP_N - $1 # SKIP $2"; }
 # until_true SECONDS CMD...
 until_true() {
 	local end=$((SECONDS + $1))

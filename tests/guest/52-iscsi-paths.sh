@@ -85,6 +85,8 @@ if [ -n "${QM_LONG:-}" ]; then
 	check "both die, and are given up by force" eval 'lio_mend 127.0.0.2 && others && lio_cut 127.0.0.2 && lio_cut 127.0.0.3 && hostvol disconnect --force a'
 	check "nothing is left" nothing_left
 	lio_mend 127.0.0.2 && lio_mend 127.0.0.3
+else
+	skip "all paths die with something unwritten, and what is given up by force" "takes minutes: with --long"
 fi
 
 echo "# --- what multipathd remembers"

@@ -12,14 +12,17 @@ import re
 import sys
 
 RESULT = re.compile(r"^(not )?ok\b(.*)$", re.M)
+NUMBER = re.compile(r"^\s*\d*\s*(- )?")
 SKIP = re.compile(r"#\s*skip\b\s*(.*)", re.I)
+WITHOUT = re.compile(r"^# skipped (without .*)$", re.M)  # tests/unit/skip.h
 PLAN = re.compile(r"^1\.\.(\d+)", re.M)
+NOTHING = re.compile(r"^1\.\.0\s*#\s*skip\b\s*(.*)$", re.I | re.M)
 LAST = 60  # lines that are shown of a program that broke off
 
 
 class Count:
     def __init__(self):
-        self.passed = self.failed = self.skipped = 0
+        self.passed = self.failed = self.skipped = self.results = 0
 
     def line(self, name, seconds, output, problem):
         verdict = "FAIL" if self.failed else "ok" if self.passed else "skip"
@@ -47,25 +50,39 @@ def failures_of(output, problem):
 
 def count_tap(output):
     """Counts the result lines, and prints the reason of each skip."""
-    count = Count()
-    for negated, rest in RESULT.findall(output):
-        skip = SKIP.search(rest)
-        if skip:  # cmocka says "not ok 3 # SKIP name"
+    count, without = Count(), ""
+    for line in output.split("\n"):
+        result = RESULT.match(line)
+        without = reason_of(WITHOUT, line) or without
+        if not result:
+            continue
+        skip = SKIP.search(result[2])
+        count.results += 1
+        if skip:  # cmocka says "not ok 3 # SKIP name", and the reason in a line before
             count.skipped += 1
-            print(f"  skip {rest[: skip.start()].strip(' -0123456789') or ''}{': ' if skip[1] else ''}{skip[1]}")
-        elif negated:
+            say_skip(NUMBER.sub("", result[2][: skip.start()]).strip(), skip[1], without)
+        elif result[1]:
             count.failed += 1
         else:
             count.passed += 1
+        without = ""
     return count
+
+
+def say_skip(*parts):
+    print("  skip " + ": ".join(filter(None, parts)))
+
+
+def reason_of(pattern, output):
+    reason = pattern.search(output)
+    return reason[1] if reason else ""
 
 
 def problem_of(output, count, failed_otherwise, why):
     """What is wrong apart from the lines "not ok": a program that broke off must not pass."""
     plan = PLAN.search(output)
-    total = count.passed + count.failed + count.skipped
-    if plan and int(plan[1]) != total:
-        return f"{plan[1]} tests were planned, {total} reported"
+    if plan and int(plan[1]) != count.results:
+        return f"{plan[1]} tests were planned, {count.results} reported"
     if failed_otherwise and not count.failed:
         return why
     return None
@@ -77,12 +94,14 @@ def tally_meson(build, path):
         for entry in map(json.loads, log):
             output = entry.get("stdout", "") + entry.get("stderr", "")
             result = entry["result"]
+            name = entry["name"].split(" / ")[-1]
             count = count_tap(entry.get("stdout", ""))
-            if not RESULT.search(entry.get("stdout", "")):
+            if not count.results:
                 count.passed, count.skipped = int(result == "OK"), int(result == "SKIP")
+                if count.skipped:
+                    say_skip(name, reason_of(WITHOUT, output))
             problem = problem_of(output, count, result not in ("OK", "SKIP"), f"the program ended with {result}")
             count.failed += problem is not None
-            name = entry["name"].split(" / ")[-1]
             count.line(f"{name} ({build})", entry["duration"], output, problem)
             add(total, count)
     return total
@@ -92,6 +111,9 @@ def tally_tap(name, path, status, seconds):
     with open(path, encoding="utf-8", errors="replace") as log:
         output = log.read()
     count = count_tap(output)
+    if not count.results and NOTHING.search(output):
+        count.skipped = 1
+        say_skip(name, reason_of(NOTHING, output))
     why = "took too long and was stopped" if status in (124, 137) else f"ended with status {status}"
     problem = why if status in (124, 137) else problem_of(output, count, status != 0, why)
     if not problem and not PLAN.search(output):

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "../skip.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "unit.h"
@@ -177,7 +178,7 @@ static void stops_at_mount_points(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	if (WEXITSTATUS(status) == 77)
-		skip(); /* a mount namespace needs root */
+		skip_without("a mount namespace, which needs root");
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 

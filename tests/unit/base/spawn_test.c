@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "../skip.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/spawn.h"
@@ -412,7 +413,7 @@ static void daemon_enters_namespaces(void **state)
 	holder = make_namespaces(mark);
 	if (!holder) {
 		remove_tree(dir, NULL);
-		skip(); /* namespaces need root */
+		skip_without("namespaces, which need root");
 	}
 	net = xasprintf("/proc/%d/ns/net", holder);
 	mnt = xasprintf("/proc/%d/ns/mnt", holder);

@@ -3,6 +3,7 @@
  * The machine's own software, for who is in a pod: a process in a mount namespace of its own, with
  * programs that nobody else has, stands for the machine's first.
  */
+#include "../skip.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
@@ -323,6 +324,6 @@ int main(int argc, char **argv)
 	if (streq(name, "glusterfs") || streq(name, "mount.nfs"))
 		return helper_main(argc, argv);
 	if (getuid() != 0)
-		return 77; /* namespaces are root's */
+		return all_without("root, to make namespaces");
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

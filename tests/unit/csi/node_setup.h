@@ -31,7 +31,8 @@ void start_node(void);
 char *in_dir(const char *name);
 void pause_shortly(void);
 bool is_mounted(const char *path);
-bool can_loop(void);
+/* Where there can be none the test is skipped. */
+void need_loop(void);
 /* How many targets the service has noted whose they are. */
 int notes(void);
 

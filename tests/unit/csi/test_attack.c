@@ -4,6 +4,7 @@
  * while it works, secrets that it might repeat, storage that never answers. docs/development.md has
  * the table of attacks and their tests.
  */
+#include "../skip.h"
 #include "base/file.h"
 #include "base/hung.h"
 #include "base/log.h"
@@ -26,6 +27,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -255,7 +257,7 @@ static void test_target_swapped(void **state)
 	int done = 0, refused = 0;
 
 	if (!can_mount)
-		skip();
+		skip_without("the right to mount");
 	assert_int_equal(mkdir(AT("kubelet/pods"), 0755), 0);
 	assert_int_equal(symlink(AT("victim"), AT("kubelet/link")), 0);
 	assert_int_equal(stage(ID, AT("kubelet/s"), "LOCAL", AT("data"), false, NULL), GRPC_OK);
@@ -293,7 +295,7 @@ static void test_source_swapped(void **state)
 	int done = 0, refused = 0;
 
 	if (!can_mount)
-		skip();
+		skip_without("the right to mount");
 	assert_int_equal(mkdir(AT("pool"), 0755), 0);
 	assert_int_equal(mkdir(AT("pool/subvol"), 0755), 0);
 	assert_int_equal(mkdir(AT("pool/subvol/v"), 0755), 0);
@@ -399,19 +401,22 @@ static void *fuse_serve(void *arg)
 	return arg;
 }
 
-static bool fuse_start(const char *where)
+/* Where there is no FUSE the test is skipped. */
+static void fuse_start(const char *where)
 {
 	char options[100];
 
+	if (!can_mount)
+		skip_without("the right to mount");
 	fuse.device = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-	if (fuse.device < 0 || !can_mount || mkdir(where, 0755) < 0)
-		return false;
+	if (fuse.device < 0)
+		skip_without("/dev/fuse");
+	assert_int_equal(mkdir(where, 0755), 0);
 	snprintf(options, sizeof(options), "fd=%d,rootmode=40755,user_id=0,group_id=0",
 		 fuse.device);
 	if (mount("hangs", where, "fuse", MS_NOSUID | MS_NODEV, options) < 0)
-		return false;
+		skip_without("a mount of FUSE: %s", strerror(errno));
 	assert_int_equal(pthread_create(&fuse.thread, NULL, fuse_serve, NULL), 0);
-	return true;
 }
 
 /* Ends the connection, by which all that hang in it get an error. */
@@ -480,8 +485,7 @@ static void test_hung_mount(void **state)
 	void *result;
 	int left;
 
-	if (!fuse_start(AT("hangs")))
-		skip();
+	fuse_start(AT("hangs"));
 	assert_int_equal(
 		stage("hangs", AT("kubelet/stage-hangs"), "LOCAL", AT("hangs"), false, NULL),
 		GRPC_OK);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* File systems on loop devices, in a mount namespace of the test's own. */
+#include "../skip.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -45,10 +46,8 @@ static struct loop attach(bool read_only)
 	struct loop l = LOOP_INIT;
 	struct error err = ERROR_INIT;
 
-	if (loop_attach(&o, STEP_MS, &l, &err) < 0) {
-		print_message("no loop device here: %s\n", err.message);
-		skip();
-	}
+	if (loop_attach(&o, STEP_MS, &l, &err) < 0)
+		skip_without("a loop device: %s", err.message);
 	return l;
 }
 
@@ -77,9 +76,8 @@ static void test_xfs_twins(void **state)
 	resize_disk(400 * MIB);
 	one = attach(false);
 	if (filesystem_make(one.device, "xfs", &err) < 0) {
-		print_message("no xfs here: %s\n", err.message);
 		end(&one);
-		skip();
+		skip_without("xfs: %s", err.message);
 	}
 	end(&one);
 	one = attach(true);
@@ -111,7 +109,7 @@ static void test_xfs_interrupted(void **state)
 	l = attach(false);
 	if (filesystem_make(l.device, "xfs", &err) < 0) {
 		end(&l);
-		skip();
+		skip_without("xfs: %s", err.message);
 	}
 	assert_int_equal(filesystem_probe(l.device, type, NULL), 1);
 	end(&l);
@@ -190,6 +188,6 @@ int main(void)
 						   cmocka_unit_test(test_check) };
 
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return 77; /* skipped */
+		return all_without("a mount namespace");
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

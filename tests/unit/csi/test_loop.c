@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a loop device has to do with its file when mounts come and go, in a namespace of the test's own; and its locks. */
+#include "../skip.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "csi/loop.h"
@@ -25,11 +26,12 @@
 static char dir[] = "/tmp/qm-test-loop.XXXXXX";
 static char first[64], second[64];
 
-static bool can_loop(void)
+static void need_loop(void)
 {
-	return unshare(CLONE_NEWNS) == 0 &&
-	       mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-	       access("/dev/loop-control", R_OK | W_OK) == 0;
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		skip_without("a mount namespace");
+	if (access("/dev/loop-control", R_OK | W_OK) < 0)
+		skip_without("/dev/loop-control");
 }
 
 static void make_file(const char *path)
@@ -49,8 +51,7 @@ static void test_mount_is_gone(void **state)
 	struct error err = ERROR_INIT;
 	struct stat st, other;
 
-	if (!can_loop())
-		skip();
+	need_loop();
 	assert_int_equal(mount("tmpfs", first, "tmpfs", 0, NULL), 0);
 	assert_int_equal(mkdir(pool, 0700), 0);
 	make_file(file);
@@ -58,10 +59,9 @@ static void test_mount_is_gone(void **state)
 	assert_int_equal(stat(second, &st), 0);
 	assert_int_equal(stat("/", &other), 0);
 	if (loop_attach(&o, STEP_MS, &l, &err) < 0) {
-		print_message("no loop device here: %s\n", err.message);
 		assert_int_equal(umount2(second, 0), 0);
 		assert_int_equal(umount2(first, 0), 0);
-		skip();
+		skip_without("a loop device: %s", err.message);
 	}
 	assert_int_equal(loop_look(l.number, first, o.sub, st.st_dev, STEP_MS), LOOP_SERVES);
 	assert_int_equal(loop_look(l.number, first, "another", st.st_dev, STEP_MS), LOOP_OTHER);
@@ -120,12 +120,11 @@ static void test_handed_over(void **state)
 	cleanup_free char *file = xasprintf("%s/file", first);
 	struct loop a = LOOP_INIT, b = LOOP_INIT, c = LOOP_INIT;
 
-	if (!can_loop())
-		skip();
+	need_loop();
 	make_file(file);
 	if (attach(false, &a) < 0) {
 		assert_int_equal(unlink(file), 0);
-		skip();
+		skip_without("a loop device");
 	}
 	assert_int_equal(a.slot, 0);
 	assert_nobody_else();
@@ -154,12 +153,11 @@ static void test_whole_file(void **state)
 	struct loop_options o = { .root = first, .sub = "file", .lock = LOOP_LOCK_SHARED };
 	struct loop a = LOOP_INIT, b = LOOP_INIT;
 
-	if (!can_loop())
-		skip();
+	need_loop();
 	make_file(file);
 	if (loop_attach(&o, STEP_MS, &a, NULL) < 0) {
 		assert_int_equal(unlink(file), 0);
-		skip();
+		skip_without("a loop device");
 	}
 	assert_int_equal(attach(false, &b), -EBUSY);
 	assert_int_equal(attach(true, &b), -EBUSY);

@@ -3,6 +3,7 @@
  * The node service by its socket: what csi-sanity asks of arguments, directories of this machine
  * (driver LOCAL), clients that died, and kubelet's registration.
  */
+#include "../skip.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -105,7 +106,7 @@ static void test_directory(void **state)
 	struct stat st;
 
 	if (!can_mount)
-		skip();
+		skip_without("the right to mount");
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(call("NodeStageVolume", &q, NULL), GRPC_OK);
 	for (int i = 0; i < 2; i++)
@@ -189,7 +190,7 @@ static void test_lost(void **state)
 	enum grpc_code code;
 
 	if (!can_mount)
-		skip();
+		skip_without("the right to mount");
 	for_a_pod(&p);
 	assert_int_equal(call("NodeStageVolume", &q, NULL), GRPC_OK);
 	assert_int_equal(call("NodePublishVolume", &p, NULL), GRPC_OK);
@@ -213,7 +214,7 @@ static void test_what_is_in_the_way(void **state)
 	Csi__V1__NodePublishVolumeRequest p = publish_request(ID, "link");
 
 	if (!can_mount)
-		skip();
+		skip_without("the right to mount");
 	for_a_pod(&p);
 	assert_int_equal(call("NodeStageVolume", &q, NULL), GRPC_OK);
 	assert_int_equal(symlink("/etc", in_dir("link")), 0);
@@ -240,7 +241,7 @@ static void test_release_leaves_others(void **state)
 	struct error err = ERROR_INIT;
 
 	if (!can_mount)
-		skip();
+		skip_without("the right to mount");
 	assert_int_equal(call("NodeStageVolume", &q, NULL), GRPC_OK);
 	(void)mkdir(in_dir("stage"), 0755);
 	(void)mkdir(in_dir("elsewhere"), 0755);

@@ -125,8 +125,7 @@ static void test_inline(void **state)
 	Csi__V1__NodeGetVolumeStatsResponse *a = NULL;
 	int64_t bytes;
 
-	if (!can_loop())
-		skip();
+	need_loop();
 	assert_int_equal(publish_inline(ATTRIBUTES("size", "64Mi")), GRPC_OK);
 	assert_true(is_mounted(in_dir("pod/inline")));
 	assert_int_equal(publish_inline(ATTRIBUTES("size", "64Mi")), GRPC_OK);
@@ -145,8 +144,7 @@ static void test_inline_too_large(void **state)
 	assert_int_equal(publish_inline(ATTRIBUTES("size", "8000Ti", "pool", "mine")),
 			 GRPC_RESOURCE_EXHAUSTED);
 	assert_true(nothing_is_left());
-	if (!can_loop())
-		skip();
+	need_loop();
 	/* of a file system that cannot be made nothing is left either */
 	mount_volume.fs_type = (char *)"vfat";
 	assert_int_equal(publish_inline(ATTRIBUTES("size", "64Mi")), GRPC_INVALID_ARGUMENT);
@@ -167,8 +165,7 @@ static void test_inline_of_pod(void **state)
 					   "1-2-3",
 					   NULL };
 
-	if (!can_loop())
-		skip();
+	need_loop();
 	assert_int_equal(publish_inline(attributes), GRPC_OK);
 	assert_int_equal(notes(), 1);
 	assert_int_equal(unpublish(EPH, in_dir("pod/inline")), GRPC_OK);
@@ -186,8 +183,7 @@ static void test_inline_interrupted(void **state)
 {
 	char *file = in_dir(EPH_FILE), *inside = in_dir("pod/inline/kept");
 
-	if (!can_loop())
-		skip();
+	need_loop();
 	assert_int_equal(mkdir(in_dir("pool/ephemeral"), 0700) < 0 && errno != EEXIST, 0);
 	assert_int_equal(mkdir(in_dir("pool/ephemeral/tester"), 0700) < 0 && errno != EEXIST, 0);
 	assert_int_equal(file_write(file, "half a file system", 18, 0600, NULL), 0);
@@ -206,8 +202,7 @@ static void test_inline_forgotten(void **state)
 {
 	char *file = in_dir(EPH_FILE);
 
-	if (!can_loop())
-		skip();
+	need_loop();
 	assert_int_equal(publish_inline(ATTRIBUTES("size", "64Mi")), GRPC_OK);
 	csi_node_free(node);
 	assert_int_equal(umount2(in_dir("pod/inline"), 0), 0);

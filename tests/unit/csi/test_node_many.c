@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Many callers of the node service at once. */
+#include "../skip.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -173,7 +174,7 @@ static void test_many_at_once(void **state)
 	int before;
 
 	if (!can_mount)
-		skip();
+		skip_without("the right to mount");
 	before = mounts_here();
 	run_callers(bring);
 	assert_int_equal(mounts_here(), before + TARGETS);

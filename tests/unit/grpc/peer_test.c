@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "../skip.h"
 #include "fixture.h"
 
 #include "base/str.h"
@@ -347,7 +348,7 @@ static void test_mode(void **state)
 	struct stat st;
 
 	if (geteuid() != 0)
-		skip();
+		skip_without("root");
 	assert_int_equal(stat(f->socket, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
 }
@@ -403,7 +404,7 @@ static void test_nobody(void **state)
 	struct fixture *f;
 
 	if (geteuid() != 0)
-		skip();
+		skip_without("root");
 	first = nobody_new();
 	second = nobody_new();
 	fixture_setup((void **)&f);
@@ -421,7 +422,7 @@ static void test_anyone(void **state)
 	struct fixture *f;
 
 	if (geteuid() != 0)
-		skip();
+		skip_without("root");
 	nobody = nobody_new();
 	fixture_setup_anyone((void **)&f);
 	chmod(f->dir, 0755);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "../skip.h"
 #include "fixture.h"
 
 #include "base/file.h"
@@ -18,7 +19,7 @@ static char *run(const char *const *argv)
 	char *out;
 
 	if (r == -ENOENT)
-		skip();
+		skip_without("%s", argv[0]);
 	assert_int_equal(r, 0);
 	if (res.status != 0)
 		print_error("%s: %s\n", argv[0], res.err.data ? res.err.data : "");
