@@ -8,8 +8,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define RECORD_PREFIX "brick."
-
 __attribute__((format(printf, 4, 5))) static void fail(struct brick_result *r, const char *state,
 						       const char *reason, const char *format, ...)
 {
@@ -24,7 +22,7 @@ __attribute__((format(printf, 4, 5))) static void fail(struct brick_result *r, c
 
 static char *record_name(const char *id)
 {
-	return xasprintf(RECORD_PREFIX "%s", id);
+	return xasprintf(BRICK_RECORD_PREFIX "%s", id);
 }
 
 /*
@@ -191,60 +189,6 @@ static bool check_marker(struct node_host *h, const struct brick_order *o, bool 
 	return true;
 }
 
-/* ---- whose it is --------------------------------------------------------------------------- */
-/*
- * 1: the file system is on record for another brick of this node. What cannot be read may be its
- * record.
- */
-static int recorded(struct node_host *h, const char *uuid, const char *id,
-		    char by[static BRICK_OWNER_MAX], struct error *err)
-{
-	struct strv names cleanup_with(strv_done) = { 0 };
-	int rc = h->ops->record_list(h, RECORD_PREFIX, &names, err);
-
-	for (size_t i = 0; rc >= 0 && i < names.count; i++) {
-		cleanup_json json_t *record = NULL;
-		const char *other;
-
-		rc = h->ops->record_get(h, names.items[i], &record, err);
-		if (rc == -ENOENT)
-			rc = 0;
-		other = jstr(record, "uuid");
-		if (rc < 0 || !other || strcasecmp(other, uuid) != 0 ||
-		    streq(jstr(record, "id"), id))
-			continue;
-		snprintf(by, BRICK_OWNER_MAX, "brick %s of this node",
-			 jstr(record, "id") ? jstr(record, "id") : "?");
-		return 1;
-	}
-	return rc < 0 ? rc : 0;
-}
-
-bool brick_spoken_for(struct node_host *h, const struct brick_order *o, const char *device,
-		      const struct device_facts *f, struct device_verdict *ret)
-{
-	char by[BRICK_OWNER_MAX] = "";
-	struct error err = ERROR_INIT;
-	int rc = f->uuid[0] ? recorded(h, f->uuid, o->id, by, &err) : 0;
-
-	if (rc == 0 && f->uuid[0] && o->claimed)
-		rc = o->claimed(o->userdata, f->uuid, o->id, by, &err);
-	if (rc > 0) {
-		*ret = (struct device_verdict){ .state = "Refused", .reason = "OtherBrick" };
-		snprintf(ret->message, sizeof(ret->message),
-			 "%.150s carries the file system of %s and stays untouched, whatever wipe "
-			 "says: take that brick out of its store first, or erase the device with "
-			 "`wipefs -a`",
-			 device, by);
-	} else if (rc < 0) {
-		*ret = (struct device_verdict){ .state = "Failed", .reason = "OwnerUnknown" };
-		snprintf(ret->message, sizeof(ret->message),
-			 "%.150s carries an XFS file system, and whose it is cannot be asked: %s",
-			 device, error_text(&err, rc));
-	}
-	return rc != 0;
-}
-
 /* ---- preparing ----------------------------------------------------------------------------- */
 /*
  * Is what has the name of a brick's disk, which is nowhere, another disk? Where both say who they
@@ -273,7 +217,7 @@ static bool is_replaced(struct node_host *h, const struct brick_order *o, const 
 	/* whatever wipe says: that is of a disk that had the name when it was written */
 	device_judge(o->device, now, false, there);
 	if (jbool(record, "replaced") && now->error == 0 && now->uuid[0] &&
-	    recorded(h, now->uuid, o->id, by, NULL) > 0)
+	    brick_recorded(h, now->uuid, o->id, by, NULL) > 0)
 		return true;
 	return (settled || jbool(record, "replaced")) && streq(there->state, "Available") &&
 	       is_another(record, now) && !brick_spoken_for(h, o, o->device, now, there);
@@ -516,15 +460,20 @@ static bool prepare_directory(struct node_host *h, const struct brick_order *o, 
 	return streq(ret->verdict.state, "Available");
 }
 
-/* It is in use, on that disk; what is on record already is not written again. */
+/*
+ * It is in use, on that disk; what is on record already is not written again. Of a device that says
+ * nothing the record does neither: what is above a disk (an array, a volume) is not that disk.
+ */
 static int note_ready(struct node_host *h, const char *id, json_t *record, const char *wwn,
 		      struct error *err)
 {
-	if (jbool(record, "ready") && !jbool(record, "replaced") &&
-	    (!wwn[0] || streq(jstr(record, "wwn"), wwn)))
+	const char *had = jstr(record, "wwn");
+
+	if (jbool(record, "ready") && !jbool(record, "replaced") && streq(had ? had : "", wwn))
 		return 0;
 	json_object_set_new(record, "ready", json_true());
 	json_object_del(record, "replaced");
+	json_object_del(record, "wwn");
 	if (wwn[0])
 		json_object_set_new(record, "wwn", json_string(wwn));
 	return record_put(h, id, record, err);
@@ -710,7 +659,7 @@ json_t *brick_records(struct node_host *h)
 	struct strv names cleanup_with(strv_done) = { 0 };
 	json_t *records = json_array();
 
-	h->ops->record_list(h, RECORD_PREFIX, &names, NULL);
+	h->ops->record_list(h, BRICK_RECORD_PREFIX, &names, NULL);
 	for (size_t i = 0; i < names.count; i++) {
 		json_t *record = NULL;
 

@@ -164,6 +164,18 @@ static void read_held(struct device_facts *f)
 	f->held = path && is_held("/sys", strrchr(path, '/') + 1);
 }
 
+bool device_part_of(const char *sysfs, struct device_facts *f)
+{
+	cleanup_free char *device = xasprintf("%s/dev/block/%u:%u", sysfs, f->major, f->minor),
+			  *partition = xasprintf("%s/partition", device),
+			  *disk = xasprintf("%s/../dev", device), *text = NULL;
+
+	f->partition = access(partition, F_OK) == 0 &&
+		       file_read(disk, 64, &text, NULL, NULL) == 0 &&
+		       sscanf(text, "%u:%u", &f->disk_major, &f->disk_minor) == 2;
+	return f->partition;
+}
+
 static void device_look(const char *device, struct device_facts *f)
 {
 	cleanup_close int fd = -1;
@@ -182,6 +194,7 @@ static void device_look(const char *device, struct device_facts *f)
 	f->minor = minor(st.st_rdev);
 	read_wwn(f);
 	read_held(f);
+	device_part_of("/sys", f);
 	fd = open(device, O_RDONLY | O_EXCL | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 && errno == EBUSY) {
 		f->in_use = true;

@@ -33,6 +33,8 @@ struct device_facts {
 	int64_t size; /* bytes; of a directory: of its file system */
 	int64_t free; /* of a directory */
 	unsigned major, minor;
+	bool partition; /* of the disk of these numbers, which that alone does not keep in use */
+	unsigned disk_major, disk_minor;
 	uint64_t inode; /* of a directory that exists */
 	char wwn[128]; /* "" where the device has none */
 	char signature[64]; /* "ext4", "gpt", "LVM2_member", …; "" for none */

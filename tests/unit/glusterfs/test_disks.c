@@ -31,6 +31,7 @@ struct disk {
 	char signature[32], uuid[UUID_TEXT_MAX];
 	char mounted[64];
 	bool held, broken;
+	const struct disk *part_of;
 	json_t *marker;
 	int formats, wipes;
 };
@@ -83,6 +84,8 @@ static void probe(struct node_host *h, const char *device, struct device_facts *
 	f->block = true;
 	f->size = 2LL << 30;
 	f->minor = (unsigned)(d - machine(h)->disks);
+	f->partition = d->part_of;
+	f->disk_minor = d->part_of ? (unsigned)(d->part_of - machine(h)->disks) : 0;
 	f->held = d->held;
 	f->in_use = d->mounted[0] || d->held;
 	snprintf(f->wwn, sizeof(f->wwn), "%s", d->wwn ? d->wwn : "");
@@ -308,6 +311,93 @@ static void wipe_spares_the_nodes_own_brick(void **state)
 	swap_names(&m);
 	assert_string_equal(prepare(&m, &wiped, &r), "Ready");
 	assert_int_equal(m.disks[1].formats, 1);
+	machine_done(&m);
+}
+
+/* What is on record of a brick that was in use, whose disk is not to be seen. */
+static json_t *missing_brick(const char *wwn)
+{
+	return json_pack("{s:s, s:s, s:s, s:s, s:s*, s:b}", "id", ID_A, "uuid", "1111", "device",
+			 "/dev/md0", "path", PATH_OF(ID_A), "wwn", wwn, "ready", 1);
+}
+
+/*
+ * Brick a lies inside of what sdc is today: an array that is not up, an encrypted disk, a
+ * partition. Its file system is to be seen nowhere, and sdc may be erased.
+ */
+static void wipe_spares_what_a_brick_lies_in(void **state)
+{
+	static const char *const signatures[] = { "crypto_LUKS", "linux_raid_member",
+						  "LVM2_member", "gpt" };
+	struct brick_order wiped = brick_b;
+	struct brick_result r;
+
+	wiped.wipe = true;
+	for (size_t i = 0; i < ARRAY_SIZE(signatures); i++) {
+		struct machine m;
+
+		machine_init(&m);
+		snprintf(m.disks[1].signature, sizeof(m.disks[1].signature), "%s", signatures[i]);
+		json_object_set_new(m.records, "brick." ID_A, missing_brick(NULL));
+		assert_string_equal(prepare(&m, &wiped, &r), "Refused");
+		assert_string_equal(r.verdict.reason, "OwnerUnknown");
+		assert_non_null(strstr(r.verdict.message, ID_A));
+		/* nor when it was given up, unless a person erases it */
+		json_object_update_new(json_object_get(m.records, "brick." ID_A),
+				       json_pack("{s:b, s:b}", "released", 1, "replaced", 1));
+		assert_string_equal(prepare(&m, &wiped, &r), "Refused");
+		assert_int_equal(m.disks[1].formats, 0);
+		/* what is to be freed needs no care */
+		json_object_del(json_object_get(m.records, "brick." ID_A), "replaced");
+		assert_string_equal(prepare(&m, &wiped, &r), "Ready");
+		assert_int_equal(m.disks[1].formats, 1);
+		machine_done(&m);
+	}
+}
+
+/* It is seen elsewhere, or was on a disk that says that it is another. */
+static void wipe_goes_on_where_all_bricks_are_seen(void **state)
+{
+	struct brick_order wiped = brick_b;
+	struct machine m;
+	struct brick_result r;
+
+	wiped.wipe = true;
+	machine_init(&m);
+	snprintf(m.disks[1].signature, sizeof(m.disks[1].signature), "gpt");
+	json_object_set_new(m.records, "brick." ID_A, missing_brick(NULL));
+	snprintf(m.disks[0].uuid, sizeof(m.disks[0].uuid), "1111");
+	m.disks[0].part_of = &m.disks[1]; /* sdc's own partition, which is not mounted */
+	assert_string_equal(prepare(&m, &wiped, &r), "Refused");
+	m.disks[0].part_of = NULL;
+	assert_string_equal(prepare(&m, &wiped, &r), "Ready");
+	machine_done(&m);
+	machine_init(&m);
+	snprintf(m.disks[1].signature, sizeof(m.disks[1].signature), "gpt");
+	json_object_set_new(m.records, "brick." ID_A, missing_brick("naa.7"));
+	assert_string_equal(prepare(&m, &wiped, &r), "Ready");
+	machine_done(&m);
+}
+
+/* A directory says nothing of the disk below it: it is there, or may be anywhere. */
+static void wipe_spares_what_a_directory_may_lie_on(void **state)
+{
+	struct brick_order wiped = brick_b;
+	struct machine m;
+	struct brick_result r;
+
+	wiped.wipe = true;
+	machine_init(&m);
+	snprintf(m.disks[1].signature, sizeof(m.disks[1].signature), "gpt");
+	json_object_set_new(m.records, "brick." ID_A,
+			    json_pack("{s:s, s:s, s:s, s:s, s:b}", "id", ID_A, "uuid", "1111",
+				      "directory", "/bricks", "path",
+				      "/bricks/.quartermaster-" ID_A "/brick", "ready", 1));
+	assert_string_equal(prepare(&m, &wiped, &r), "Refused");
+	assert_string_equal(r.verdict.reason, "OwnerUnknown");
+	snprintf(m.disks[0].mounted, sizeof(m.disks[0].mounted), "/bricks/.quartermaster-" ID_A);
+	m.disks[0].marker = json_pack("{s:s}", "id", ID_A);
+	assert_string_equal(prepare(&m, &wiped, &r), "Ready");
 	machine_done(&m);
 }
 
@@ -576,6 +666,34 @@ static void add_block(const char *sysfs, const char *name, const char *below, co
 		assert_int_equal(file_write(partition, "1\n", 2, 0644, NULL), 0);
 }
 
+/* As in /sys/dev/block: 8:16 is sdb, 8:17 its partition. */
+static void a_partition_says_whose_it_is(void **state)
+{
+	char dir[] = "/tmp/qm-sysfs.XXXXXX";
+	struct device_facts f = { .block = true, .major = 8, .minor = 17 },
+			    disk = { .block = true, .major = 8, .minor = 16 };
+	cleanup_free char *numbers = NULL, *class = NULL, *link = NULL, *part = NULL, *dev = NULL;
+
+	assert_non_null(mkdtemp(dir));
+	class = xasprintf("%s/class/block", dir);
+	numbers = xasprintf("%s/dev/block", dir);
+	assert_int_equal(mkdir_parents(class, 0755, NULL), 0);
+	assert_int_equal(mkdir_parents(numbers, 0755, NULL), 0);
+	add_block(dir, "sdb", NULL, NULL);
+	add_block(dir, "sdb1", "sdb", NULL);
+	part = xasprintf("%s/devices/sdb/sdb1", dir);
+	link = xasprintf("%s/8:17", numbers);
+	dev = xasprintf("%s/devices/sdb/dev", dir);
+	assert_int_equal(symlink(part, link), 0);
+	assert_int_equal(file_write(dev, "8:16\n", 5, 0644, NULL), 0);
+	assert_true(device_part_of(dir, &f));
+	assert_false(device_part_of(dir, &disk));
+	assert_true(device_in(&f, &disk));
+	assert_true(device_in(&disk, &disk));
+	assert_false(device_in(&disk, &f));
+	assert_int_equal(remove_tree(dir, NULL), 0);
+}
+
 static bool array_runs; /* its members carry what it carries, behind their own superblock */
 
 static void probe_paths(const char *device, struct device_facts *f)
@@ -697,7 +815,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(wipe_spares_the_nodes_own_brick),
+		cmocka_unit_test(wipe_spares_what_a_brick_lies_in),
+		cmocka_unit_test(wipe_goes_on_where_all_bricks_are_seen),
+		cmocka_unit_test(wipe_spares_what_a_directory_may_lie_on),
 		cmocka_unit_test(wipe_spares_what_another_node_reports),
+		cmocka_unit_test(a_partition_says_whose_it_is),
 		cmocka_unit_test(format_is_told_what_was_seen),
 		cmocka_unit_test(a_device_is_what_was_seen_of_it),
 		cmocka_unit_test(half_made_disk_that_moved),
