@@ -223,7 +223,7 @@ static void add_old_disks(struct looking *l, const json_t *records, json_t *devi
 		const char *uuid = jstr(r, "uuid");
 
 		if (!jbool(r, "replaced") || !jbool(r, "away") || !uuid ||
-		    h->ops->find_device(h, uuid, path, NULL) < 0)
+		    brick_find(h, r, path, NULL) < 0)
 			continue;
 		message = xasprintf("%s holds what brick %s of pool %s had when another disk took "
 				    "its place at %s: it is neither used nor erased; take it "

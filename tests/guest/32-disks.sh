@@ -65,6 +65,14 @@ check "another" scsi three 33333333 2
 a=/dev/$(block 1) b=/dev/$(block 2)
 check "a file system on one" "$driver" format "$a" $uuid "$a"
 check "is found there" found "$a"
+wwid() { cat "/sys/block/${1#/dev/}/device/wwid"; }
+named_so() { local out; out=$("$driver" find $uuid "$(wwid "$1")") || return 1; echo "$out"; [ "$out" = "$1" ]; }
+check "it is copied to the other" dd if="$a" of="$b" bs=1M count=64 conv=fsync status=none
+check "which of them is the brick is not guessed" refuses 'cannot be told' "$driver" find $uuid
+check "the disk's own name decides" named_so "$a"
+check "either way" named_so "$b"
+check "the copy is erased" wipefs -qa "$b"
+check "it is found again" found "$a"
 map() { dmsetup create path --table "0 $(blockdev --getsz "$a") linear $a 0"; }
 check "the disk becomes a path of a map" map
 top=/dev/$(dmsetup info -c --noheadings -o blkdevname path)

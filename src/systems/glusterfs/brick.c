@@ -45,6 +45,18 @@ static char *mountpoint_of(const char *path, const char *id)
 	return root;
 }
 
+int brick_find(struct node_host *h, const json_t *record, char device[static DEVICE_PATH_MAX],
+	       struct error *err)
+{
+	const char *path = jstr(record, "path"), *id = jstr(record, "id");
+	cleanup_free char *at = path && id ? mountpoint_of(path, id) : NULL;
+	struct disk_wanted wanted = { .uuid = jstr(record, "uuid"),
+				      .wwn = jstr(record, "wwn"),
+				      .mountpoint = at };
+
+	return h->ops->find_device(h, &wanted, device, err);
+}
+
 static bool id_valid(const char *id)
 {
 	return id && *id && strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(id);
@@ -284,6 +296,35 @@ static void miss(struct node_host *h, const struct brick_order *o, json_t *recor
 	}
 }
 
+/* It has the brick's file system, and is the very disk that this was on: no copy comes first. */
+static bool is_its_disk(const json_t *record, const struct device_facts *f)
+{
+	const char *wwn = jstr(record, "wwn");
+
+	return !f->error && !f->held && wwn && streq(wwn, f->wwn) &&
+	       strcasecmp(f->uuid, jstr(record, "uuid")) == 0;
+}
+
+/* Where it is found under another name than the order's, `seen` becomes what is there. */
+static int find(struct node_host *h, const struct brick_order *o, const json_t *record,
+		struct device_facts *seen, char device[static DEVICE_PATH_MAX], struct error *err)
+{
+	struct device_facts found;
+	int rc = is_its_disk(record, seen) ? 1 : brick_find(h, record, device, err);
+
+	if (rc < 0)
+		return rc;
+	if (rc == 0) {
+		h->ops->probe_device(h, device, &found);
+		rc = !seen->held && device_same(seen, &found);
+	}
+	if (rc > 0)
+		snprintf(device, DEVICE_PATH_MAX, "%s", o->device);
+	else
+		*seen = found;
+	return 0;
+}
+
 /*
  * The device that carries our file system; "" when it was never made, and may be made on what was
  * seen; false: a verdict was given.
@@ -295,19 +336,14 @@ static bool locate(struct node_host *h, const struct brick_order *o, json_t *rec
 	int rc;
 
 	h->ops->probe_device(h, o->device, seen);
-	if (seen->error == 0 && !seen->held && strcasecmp(seen->uuid, ret->uuid) == 0) {
-		snprintf(ret->device, sizeof(ret->device), "%s", o->device);
+	rc = find(h, o, record, seen, ret->device, &err);
+	if (rc == 0)
 		return true;
-	}
-	rc = h->ops->find_device(h, ret->uuid, ret->device, &err);
-	if (rc == 0) {
-		h->ops->probe_device(h, ret->device, seen);
-		return true;
-	}
 	ret->device[0] = '\0';
 	/* what was never made is on none that cannot be read; what was may be */
 	if (rc != -ENOENT && (ready || rc != -EIO)) {
-		fail(ret, "Failed", "ProbeFailed", "%s", error_text(&err, rc));
+		fail(ret, "Failed", rc == -ENOTUNIQ ? "Ambiguous" : "ProbeFailed", "%s",
+		     error_text(&err, rc));
 		return false;
 	}
 	if (ready) {
@@ -522,15 +558,17 @@ static int release_device(struct node_host *h, const char *name, json_t *record,
 	cleanup_free char *at = mountpoint_of(jstr(record, "path"), jstr(record, "id"));
 	char device[DEVICE_PATH_MAX];
 	const char *uuid = jstr(record, "uuid");
-	int rc = h->ops->unmount(h, at, err);
+	struct error why = ERROR_INIT;
+	/* while it is mounted, it is known from its copies */
+	int found = brick_find(h, record, device, &why), rc = h->ops->unmount(h, at, err);
 
 	if (rc < 0)
 		return rc;
-	rc = h->ops->find_device(h, uuid, device, err);
+	rc = found;
 	if (rc == -ENOENT || rc == -EIO)
 		return jbool(record, "ready") && !jbool(record, "freeing") ? 1 : 0;
 	if (rc < 0)
-		return rc;
+		return error_set(err, -rc, "%s", error_text(&why, rc));
 	/*
 	 * given up while it was away, and not by a person: what is on it is destroyed by nobody
 	 * unasked

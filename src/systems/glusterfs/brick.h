@@ -60,6 +60,9 @@ bool brick_is_there(struct node_host *h, const char *path, const char *id);
 /* Chooses the UUID and records it. To be reported before brick_prepare. */
 int brick_choose(struct node_host *h, const struct brick_order *o, char uuid[static UUID_TEXT_MAX],
 		 struct error *err);
+/* The device that has the file system of the brick on record, as find_device of the host says. */
+int brick_find(struct node_host *h, const json_t *record, char device[static DEVICE_PATH_MAX],
+	       struct error *err);
 #define BRICK_RECORD_PREFIX "brick."
 /* brick_owner.c: 1: the file system is on record for another brick of this node. */
 int brick_recorded(struct node_host *h, const char *uuid, const char *id,

@@ -79,7 +79,7 @@ static int is_missing(const struct question *q, const json_t *record, struct err
 		return 0;
 	if (jstr(record, "directory"))
 		return !brick_is_there(h, jstr(record, "path"), jstr(record, "id"));
-	rc = h->ops->find_device(h, jstr(record, "uuid"), device, err);
+	rc = brick_find(h, record, device, err);
 	if (rc < 0)
 		return rc == -ENOENT || rc == -EIO ? 1 : rc;
 	h->ops->probe_device(h, device, &other);

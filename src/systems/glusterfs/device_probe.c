@@ -138,7 +138,7 @@ static bool has_entries(const char *path)
 /*
  * A map of a whole disk holds the disk, not the partitions that the kernel sees on each path to it.
  */
-static bool is_held(const char *sysfs, const char *name)
+bool device_held(const char *sysfs, const char *name)
 {
 	cleanup_free char *own = xasprintf("%s/class/block/%s/holders", sysfs, name),
 			  *partition = xasprintf("%s/class/block/%s/partition", sysfs, name),
@@ -161,7 +161,7 @@ static void read_held(struct device_facts *f)
 	cleanup_free char *link = xasprintf("/sys/dev/block/%u:%u", f->major, f->minor),
 			  *path = realpath(link, NULL);
 
-	f->held = path && is_held("/sys", strrchr(path, '/') + 1);
+	f->held = path && device_held("/sys", strrchr(path, '/') + 1);
 }
 
 bool device_part_of(const char *sysfs, struct device_facts *f)
@@ -214,86 +214,6 @@ static void device_look(const char *device, struct device_facts *f)
 void device_probe(const char *device, struct device_facts *ret)
 {
 	look(device, device_look, ret);
-}
-
-/* A name with a slash in /dev has a ! in sysfs. */
-static void path_of(const char *name, char path[static DEVICE_PATH_MAX])
-{
-	snprintf(path, DEVICE_PATH_MAX, "/dev/%s", name);
-	for (char *p = path; (p = strchr(p, '!'));)
-		*p = '/';
-}
-
-/* Of a mirror or a volume group: what it shows is also on the device above. */
-static bool is_member(const struct device_facts *f)
-{
-	return strstr(f->signature, "raid_member") || strstr(f->signature, "LVM2_member") ||
-	       strstr(f->signature, "mpath_member");
-}
-
-/* A device that is not there, or has no medium, cannot be the one that is looked for. */
-static bool is_unreadable(const struct device_facts *f)
-{
-	return f->error && f->error != ENOENT && f->error != ENXIO && f->error != ENODEV &&
-	       f->error != ENOMEDIUM && f->error != EMEDIUMTYPE;
-}
-
-/*
- * Partitions and whole devices alike. A path of a multipath map, or a member of a mirror, shows the
- * file system too; it is in use by the map for ever, and what is written to it alone breaks the
- * mirror. A member without its array is none of ours. One that something else holds comes last, so
- * that whoever tries it says what is wrong.
- */
-int device_find_in(const char *sysfs, void (*probe)(const char *device, struct device_facts *ret),
-		   const char *uuid, char device[static DEVICE_PATH_MAX], struct error *err)
-{
-	cleanup_free char *list = xasprintf("%s/class/block", sysfs);
-	DIR *dir = opendir(list);
-	const struct dirent *e;
-	bool found = false, top = false;
-	char unreadable[DEVICE_PATH_MAX] = "";
-
-	if (!dir)
-		return error_errno(err, errno,
-				   "Cannot list the block devices of this machine in %s", list);
-	while (!top && (e = readdir(dir))) {
-		struct device_facts f;
-		char path[DEVICE_PATH_MAX];
-		bool held;
-
-		if (e->d_name[0] == '.' || str_has_prefix(e->d_name, "ram") ||
-		    str_has_prefix(e->d_name, "zram"))
-			continue;
-		held = is_held(sysfs, e->d_name);
-		if (held && found)
-			continue;
-		path_of(e->d_name, path);
-		probe(path, &f);
-		if (is_unreadable(&f))
-			snprintf(unreadable, sizeof(unreadable), "%s", path);
-		if (f.error || strcasecmp(f.uuid, uuid) != 0 || (!held && is_member(&f)))
-			continue;
-		snprintf(device, DEVICE_PATH_MAX, "%s", path);
-		found = true;
-		top = !held;
-	}
-	closedir(dir);
-	if (found)
-		return 0;
-	if (unreadable[0])
-		return error_set(err, EIO,
-				 "No device of this machine shows the brick's file system %s, but "
-				 "%.200s cannot be read, and may be its disk",
-				 uuid, unreadable);
-	return error_set(err, ENOENT,
-			 "No device of this machine carries the brick's file system %s: attach its "
-			 "disk",
-			 uuid);
-}
-
-int device_find(const char *uuid, char device[static DEVICE_PATH_MAX], struct error *err)
-{
-	return device_find_in("/sys", device_probe, uuid, device, err);
 }
 
 /*

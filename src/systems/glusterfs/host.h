@@ -41,6 +41,13 @@ struct device_facts {
 	char uuid[UUID_TEXT_MAX]; /* of the file system found, "" for none */
 };
 
+/* The disk of a brick, which is looked for. */
+struct disk_wanted {
+	const char *uuid; /* of its XFS file system */
+	const char *wwn; /* of the disk on which it was used last; NULL: not known */
+	const char *mountpoint; /* where it is mounted when it is in use; NULL: nowhere */
+};
+
 struct node_identity {
 	char machine_id[40];
 	char boot_id[40];
@@ -73,11 +80,12 @@ struct node_host_ops {
 	void (*probe_directory)(struct node_host *h, const char *directory,
 				struct device_facts *ret);
 	/*
-	 * The device that carries an XFS file system of this UUID, under whatever name; -ENOENT:
-	 * none; -EIO: none, but a device could not be read. Where it is seen on several, on the paths of a multipath map or the members of an
-	 * array too: the uppermost.
+	 * The device that carries this file system, under whatever name; -ENOENT: none; -EIO: none,
+	 * but a device could not be read. Where it is seen on the paths of a multipath map or the
+	 * members of an array too: the uppermost. Where it was copied to another disk: what is
+	 * mounted, else the disk of that WWN, else -ENOTUNIQ.
 	 */
-	int (*find_device)(struct node_host *h, const char *uuid,
+	int (*find_device)(struct node_host *h, const struct disk_wanted *wanted,
 			   char device[static DEVICE_PATH_MAX], struct error *err);
 	/*
 	 * Makes an XFS file system of this UUID on the device that was seen, in place of what was

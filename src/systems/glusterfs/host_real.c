@@ -79,10 +79,10 @@ static void real_probe_directory(struct node_host *h, const char *directory,
 	directory_probe(directory, ret);
 }
 
-static int real_find_device(struct node_host *h, const char *uuid,
+static int real_find_device(struct node_host *h, const struct disk_wanted *wanted,
 			    char device[static DEVICE_PATH_MAX], struct error *err)
 {
-	return device_find(uuid, device, err);
+	return device_find(wanted, device, err);
 }
 
 static int real_format(struct node_host *h, const char *device, const struct device_facts *seen,

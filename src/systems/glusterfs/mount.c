@@ -60,7 +60,7 @@ bool mountinfo_device(const char *text, const char *mountpoint, dev_t *ret)
 }
 
 /* The kernel's table is asked, not the file system: one whose disk is gone answers with errors. */
-static int mounted_at(const char *mountpoint, dev_t *ret, struct error *err)
+int mount_device_at(const char *mountpoint, dev_t *ret, struct error *err)
 {
 	cleanup_free char *text = NULL;
 	int rc = file_read("/proc/self/mountinfo", 0, &text, NULL, err);
@@ -109,7 +109,7 @@ int brick_mount(const char *device, const char *mountpoint, struct error *err)
 	struct mount_call m = { .device = device, .mountpoint = mountpoint };
 	dev_t there = 0;
 	struct stat dev;
-	int rc, old = mounted_at(mountpoint, &there, err);
+	int rc, old = mount_device_at(mountpoint, &there, err);
 
 	if (old < 0)
 		return old;

@@ -16,6 +16,8 @@
  * none.
  */
 bool mountinfo_device(const char *text, const char *mountpoint, dev_t *ret);
+/* The same of what is mounted now: > 0: that device, 0: none. */
+int mount_device_at(const char *mountpoint, dev_t *ret, struct error *err);
 int brick_mount(const char *device, const char *mountpoint, struct error *err);
 int brick_unmount(const char *mountpoint, struct error *err);
 int marker_read(const char *root, json_t **ret, struct error *err);

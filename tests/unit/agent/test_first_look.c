@@ -65,10 +65,11 @@ static void probe(struct node_host *h, const char *device, struct device_facts *
 	snprintf(f->signature, sizeof(f->signature), "%s", w->uuid[0] ? "xfs" : "");
 }
 
-static int find_device(struct node_host *h, const char *uuid, char device[static DEVICE_PATH_MAX],
+static int find_device(struct node_host *h, const struct disk_wanted *w,
+		char device[static DEVICE_PATH_MAX],
 		       struct error *err)
 {
-	if (OF(h, host)->away || !streq(OF(h, host)->uuid, uuid))
+	if (OF(h, host)->away || !streq(OF(h, host)->uuid, w->uuid))
 		return -ENOENT;
 	snprintf(device, DEVICE_PATH_MAX, "/dev/vdb");
 	return 0;

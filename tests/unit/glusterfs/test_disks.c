@@ -93,18 +93,27 @@ static void probe(struct node_host *h, const char *device, struct device_facts *
 	snprintf(f->uuid, sizeof(f->uuid), "%s", d->uuid);
 }
 
-static int find(struct node_host *h, const char *uuid, char device[static DEVICE_PATH_MAX],
-		struct error *err)
+static int find(struct node_host *h, const struct disk_wanted *w,
+		char device[static DEVICE_PATH_MAX], struct error *err)
 {
-	for (size_t i = 0; i < DISKS; i++) {
-		struct disk *d = &machine(h)->disks[i];
+	const struct disk *found = NULL;
+	int count = 0;
 
-		if (d->name && !d->held && streq(d->uuid, uuid)) {
-			snprintf(device, DEVICE_PATH_MAX, "%s", d->name);
-			return 0;
-		}
+	for (size_t i = 0; i < DISKS; i++) {
+		const struct disk *d = &machine(h)->disks[i];
+		bool best = d->mounted[0] || (d->wwn && streq(d->wwn, w->wwn));
+
+		if (!d->name || d->held || !streq(d->uuid, w->uuid))
+			continue;
+		count = best ? -DISKS : count + 1;
+		if (best || !found)
+			found = d;
 	}
-	return -ENOENT;
+	if (count > 1)
+		return error_set(err, ENOTUNIQ, "there are two");
+	if (found)
+		snprintf(device, DEVICE_PATH_MAX, "%s", found->name);
+	return found ? 0 : -ENOENT;
 }
 
 static int format(struct node_host *h, const char *device, const struct device_facts *seen,
@@ -628,6 +637,63 @@ static void the_old_disk_comes_back_in_time(void **state)
 	machine_done(&m);
 }
 
+/* ---- a disk that was copied ------------------------------------------------------------------ */
+/* A copy of days ago is still attached, and has the name of the brick's disk after a restart. */
+static void the_disk_is_mounted_not_its_copy(void **state)
+{
+	struct machine m;
+	struct brick_result r;
+
+	machine_init(&m);
+	assert_string_equal(prepare(&m, &brick_a, &r), "Ready");
+	restart(&m);
+	m.disks[1] = m.disks[0];
+	json_incref(m.disks[1].marker);
+	m.disks[1].name = "/dev/sdc";
+	m.disks[1].wwn = "naa.1";
+	swap_names(&m);
+	assert_string_equal(prepare(&m, &brick_a, &r), "Ready");
+	assert_string_equal(r.device, "/dev/sdc");
+	assert_string_equal(m.disks[1].mounted, "");
+	assert_string_equal(jstr(record_of(&m, ID_A), "wwn"), "naa.0");
+	/* it comes alone: then it was restored from it */
+	restart(&m);
+	m.disks[0].name = NULL;
+	assert_string_equal(prepare(&m, &brick_a, &r), "Ready");
+	assert_string_equal(r.device, "/dev/sdb");
+	assert_string_equal(jstr(record_of(&m, ID_A), "wwn"), "naa.1");
+	machine_done(&m);
+}
+
+/* Nothing tells them apart: none is mounted, and none is erased, until a person has decided. */
+static void two_that_cannot_be_told_apart(void **state)
+{
+	struct machine m;
+	struct brick_result r;
+
+	machine_init(&m);
+	m.disks[0].wwn = NULL;
+	assert_string_equal(prepare(&m, &brick_a, &r), "Ready");
+	m.disks[1] = m.disks[0];
+	json_incref(m.disks[1].marker);
+	m.disks[1].name = "/dev/sdc";
+	m.disks[1].mounted[0] = '\0';
+	/* one that comes while the brick is in use is not the brick */
+	assert_string_equal(prepare(&m, &brick_a, &r), "Ready");
+	assert_string_equal(r.device, "/dev/sdb");
+	restart(&m);
+	assert_string_equal(prepare(&m, &brick_a, &r), "Failed");
+	assert_string_equal(r.verdict.reason, "Ambiguous");
+	assert_string_equal(m.disks[0].mounted, "");
+	assert_string_equal(m.disks[1].mounted, "");
+	assert_true(brick_release(&m.host, ID_A, NULL) < 0);
+	assert_int_equal(m.disks[0].wipes + m.disks[1].wipes, 0);
+	m.disks[1].name = NULL;
+	assert_int_equal(brick_release(&m.host, ID_A, NULL), 0);
+	assert_int_equal(m.disks[0].wipes, 1);
+	machine_done(&m);
+}
+
 /* ---- several paths to one disk -------------------------------------------------------------- */
 /* The device of the spec is a path of a map since: the map is mounted, and freed. */
 static void the_map_is_used_not_its_path(void **state)
@@ -694,6 +760,14 @@ static void a_partition_says_whose_it_is(void **state)
 	assert_int_equal(remove_tree(dir, NULL), 0);
 }
 
+static int find_uuid(const char *sysfs, void (*look)(const char *, struct device_facts *),
+		     const char *uuid, char device[static DEVICE_PATH_MAX])
+{
+	struct disk_wanted w = { .uuid = uuid };
+
+	return device_find_in(sysfs, look, &w, device, NULL);
+}
+
 static bool array_runs; /* its members carry what it carries, behind their own superblock */
 
 static void probe_paths(const char *device, struct device_facts *f)
@@ -741,14 +815,14 @@ static void the_uppermost_is_found(void **state)
 	add_block(dir, "sdd", NULL, "md0");
 	add_block(dir, "md0", NULL, NULL);
 	add_block(dir, "cciss!c0d0", NULL, NULL);
-	assert_int_equal(device_find_in(dir, probe_paths, "1111", device, NULL), 0);
+	assert_int_equal(find_uuid(dir, probe_paths, "1111", device), 0);
 	assert_string_equal(device, "/dev/dm-1");
 	array_runs = true;
-	assert_int_equal(device_find_in(dir, probe_paths, "2222", device, NULL), 0);
+	assert_int_equal(find_uuid(dir, probe_paths, "2222", device), 0);
 	assert_string_equal(device, "/dev/md0");
-	assert_int_equal(device_find_in(dir, probe_paths, "3333", device, NULL), 0);
+	assert_int_equal(find_uuid(dir, probe_paths, "3333", device), 0);
 	assert_string_equal(device, "/dev/cciss/c0d0");
-	assert_int_equal(device_find_in(dir, probe_paths, "4444", device, NULL), -ENOENT);
+	assert_int_equal(find_uuid(dir, probe_paths, "4444", device), -ENOENT);
 	assert_int_equal(remove_tree(dir, NULL), 0);
 }
 
@@ -767,8 +841,64 @@ static void a_member_alone_is_not_used(void **state)
 	assert_int_equal(mkdir_parents(class, 0755, NULL), 0);
 	add_block(dir, "sdc", NULL, NULL);
 	add_block(dir, "sdd", NULL, NULL);
-	assert_int_equal(device_find_in(dir, probe_paths, "2222", device, NULL), -ENOENT);
+	assert_int_equal(find_uuid(dir, probe_paths, "2222", device), -ENOENT);
 	assert_int_equal(remove_tree(dir, NULL), 0);
+}
+
+/* A disk, its copy, and another path to it. */
+static void probe_copies(const char *device, struct device_facts *f)
+{
+	*f = (struct device_facts){ .block = true, .minor = (unsigned)device[7] };
+	snprintf(f->uuid, sizeof(f->uuid), "1111");
+	snprintf(f->wwn, sizeof(f->wwn), "naa.%c",
+		 str_has_suffix(device, "sdc") ? 'b' : device[7]);
+	if (str_has_suffix(device, "sdd") || str_has_suffix(device, "sde"))
+		f->wwn[0] = '\0';
+}
+
+/* Whatever order the machine lists them in, a copy is not taken for the brick. */
+static void a_copy_is_not_taken_for_it(void **state)
+{
+	static const struct {
+		const char *names[3], *wwn;
+		const char *found; /* NULL: none is */
+	} cases[] = {
+		{ { "sda", "sdb" }, "naa.b", "/dev/sdb" },
+		{ { "sdb", "sda" }, "naa.a", "/dev/sda" },
+		{ { "sda", "sdd" }, "naa.a", "/dev/sda" },
+		/* a disk that was restored from a copy: there is no other */
+		{ { "sda" }, "naa.9", "/dev/sda" },
+		{ { "sdd" }, "naa.9", "/dev/sdd" },
+		{ { "sda" }, NULL, "/dev/sda" },
+		/* two that are nothing to choose between */
+		{ { "sda", "sdb" }, "naa.9", NULL },
+		{ { "sda", "sdb" }, NULL, NULL },
+		{ { "sdd", "sde" }, "naa.a", NULL },
+		{ { "sda", "sdd", "sde" }, NULL, NULL },
+		/* two paths to one */
+		{ { "sdb", "sdc" }, NULL, "/dev/sd" },
+		{ { "sdb", "sdc", "sda" }, "naa.b", "/dev/sd" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct disk_wanted w = { .uuid = "1111", .wwn = cases[i].wwn };
+		char dir[] = "/tmp/qm-sysfs.XXXXXX", device[DEVICE_PATH_MAX];
+		struct error err = ERROR_INIT;
+		cleanup_free char *class = NULL;
+
+		assert_non_null(mkdtemp(dir));
+		class = xasprintf("%s/class/block", dir);
+		assert_int_equal(mkdir_parents(class, 0755, NULL), 0);
+		for (size_t k = 0; k < ARRAY_SIZE(cases[i].names) && cases[i].names[k]; k++)
+			add_block(dir, cases[i].names[k], NULL, NULL);
+		assert_int_equal(device_find_in(dir, probe_copies, &w, device, &err),
+				 cases[i].found ? 0 : -ENOTUNIQ);
+		if (cases[i].found)
+			assert_true(str_has_prefix(device, cases[i].found));
+		else
+			assert_non_null(strstr(err.message, "neither is mounted"));
+		assert_int_equal(remove_tree(dir, NULL), 0);
+	}
 }
 
 static void probe_broken(const char *device, struct device_facts *ret)
@@ -787,9 +917,9 @@ static void unreadable_is_not_gone(void **state)
 	class = xasprintf("%s/class/block", dir);
 	assert_int_equal(mkdir_parents(class, 0755, NULL), 0);
 	add_block(dir, "sr0", NULL, NULL);
-	assert_int_equal(device_find_in(dir, probe_broken, "2222", device, NULL), -ENOENT);
+	assert_int_equal(find_uuid(dir, probe_broken, "2222", device), -ENOENT);
 	add_block(dir, "sdc", NULL, NULL);
-	assert_int_equal(device_find_in(dir, probe_broken, "2222", device, NULL), -EIO);
+	assert_int_equal(find_uuid(dir, probe_broken, "2222", device), -EIO);
 	assert_int_equal(remove_tree(dir, NULL), 0);
 	assert_false(device_gone(0, 51)); /* of a tmpfs: it has none */
 }
@@ -827,6 +957,9 @@ int main(void)
 		cmocka_unit_test(a_disk_that_is_away_is_waited_for),
 		cmocka_unit_test(the_old_disk_comes_back),
 		cmocka_unit_test(the_old_disk_comes_back_in_time),
+		cmocka_unit_test(the_disk_is_mounted_not_its_copy),
+		cmocka_unit_test(two_that_cannot_be_told_apart),
+		cmocka_unit_test(a_copy_is_not_taken_for_it),
 		cmocka_unit_test(the_map_is_used_not_its_path),
 		cmocka_unit_test(the_uppermost_is_found),
 		cmocka_unit_test(a_member_alone_is_not_used),
