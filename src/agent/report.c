@@ -448,6 +448,8 @@ static bool prepare(struct looking *l, const struct brick_order *o, json_t *devi
 		snprintf(result.verdict.message, sizeof(result.verdict.message),
 			 "its disk is %.200s now", result.device);
 	}
+	if (result.unsure)
+		json_object_set_new(device, "unsure", json_true());
 	if (streq(result.verdict.reason, "Replaced") && !listed(jget(device, "lost"), o->id)) {
 		if (!jget(device, "lost"))
 			json_object_set_new(device, "lost", json_array());

@@ -210,11 +210,14 @@ static bool check_marker(struct node_host *h, const struct brick_order *o, bool 
  * could be. A device with data on it is not: that somebody once allowed to erase what had this name
  * says nothing of what has it today.
  */
+static bool both_say(const json_t *record, const struct device_facts *f)
+{
+	return jstr(record, "wwn") && f->wwn[0];
+}
+
 static bool is_another(const json_t *record, const struct device_facts *f)
 {
-	const char *wwn = jstr(record, "wwn");
-
-	return wwn && f->wwn[0] ? !streq(wwn, f->wwn) : !f->signature[0];
+	return both_say(record, f) ? !streq(jstr(record, "wwn"), f->wwn) : !f->signature[0];
 }
 
 /*
@@ -278,6 +281,8 @@ static void miss(struct node_host *h, const struct brick_order *o, json_t *recor
 		     "The disk of brick %s (file system %s) is not there, and another one is in "
 		     "its place at %s: a new brick can be made there",
 		     o->id, ret->uuid, o->device);
+		/* what serves as another brick already is no broken one of this */
+		ret->unsure = streq(there.state, "Available") && !both_say(record, now);
 		if (jbool(record, "replaced"))
 			return;
 		json_object_set_new(record, "replaced", json_true());

@@ -43,6 +43,7 @@ struct brick_result {
 	char uuid[UUID_TEXT_MAX];
 	char device
 		[DEVICE_PATH_MAX]; /* the name it has now; differs from the order's when it moved */
+	bool unsure; /* Replaced, as it seems: one of the two disks does not say who it is */
 	char instead[BRICK_OWNER_MAX]; /* its disk is missing: what has the device's name */
 };
 

@@ -593,20 +593,21 @@ static void a_disk_that_goes_is_seen_at_once(void **state)
 }
 
 /* The planner is told that another disk has the name, and by which brick it must not go. */
-static void a_disk_in_its_place_is_reported(void **state)
+static void disk_in_its_place(const char *had, const char *has)
 {
 	struct world w;
 
 	world_init(&w, NEW_PATH);
-	w.wwn = "naa.1";
+	w.wwn = had;
 	assert_int_equal(look(&w), 0);
-	assert_string_equal(jstr(w.record, "wwn"), "naa.1");
+	assert_true(!had || streq(jstr(w.record, "wwn"), had));
 	w.mounted = false;
 	w.uuid[0] = '\0';
-	w.wwn = "naa.2";
+	w.wwn = has;
 	w.agent.state->next_full_ms = 0;
 	assert_int_equal(look(&w), 0);
 	assert_string_equal(jstr(device_line(&w), "reason"), "NotFound");
+	assert_false(jbool(device_line(&w), "unsure"));
 	/* half a minute later */
 	json_t *missing = json_object_get(w.agent.state->missing, ID);
 	json_object_set_new(missing, "since", json_integer(jint(missing, "since") - 31000));
@@ -614,12 +615,20 @@ static void a_disk_in_its_place_is_reported(void **state)
 	assert_int_equal(look(&w), 0);
 	assert_string_equal(device_state(&w), "Missing");
 	assert_string_equal(jstr(device_line(&w), "reason"), "Replaced");
-	assert_string_equal(jstr(device_line(&w), "wwn"), "naa.2");
+	assert_true(!has || streq(jstr(device_line(&w), "wwn"), has));
 	assert_string_equal(jstr(device_line(&w), "brick"), ID);
 	assert_string_equal(json_string_value(json_array_get(jget(device_line(&w), "lost"), 0)),
 			    ID);
+	assert_int_equal(jbool(device_line(&w), "unsure"), !had || !has);
 	assert_int_equal(w.formats, 0);
 	world_done(&w);
+}
+
+static void a_disk_in_its_place_is_reported(void **state)
+{
+	disk_in_its_place("naa.1", "naa.2");
+	disk_in_its_place("naa.1", NULL);
+	disk_in_its_place(NULL, NULL);
 }
 
 /* ---- releasing ------------------------------------------------------------------------------- */

@@ -532,6 +532,7 @@ static void another_disk_has_the_name(void **state)
 	static const struct {
 		const char *had, *has, *signature;
 		const char *reason;
+		bool unsure;
 	} cases[] = {
 		{ "naa.0", "naa.9", "", "Replaced" },
 		{ "naa.0", "naa.9", "ext4", "NotFound" },
@@ -539,9 +540,10 @@ static void another_disk_has_the_name(void **state)
 		{ "naa.0", "naa.0", "", "Erased" },
 		{ "naa.0", "naa.0", "ext4", "Erased" },
 		/* neither says who it is */
-		{ NULL, NULL, "", "Replaced" },
+		{ NULL, NULL, "", "Replaced", true },
 		{ NULL, NULL, "ext4", "NotFound" },
-		{ "naa.0", NULL, "", "Replaced" },
+		{ "naa.0", NULL, "", "Replaced", true },
+		{ NULL, "naa.9", "", "Replaced", true },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -554,6 +556,7 @@ static void another_disk_has_the_name(void **state)
 		restart(&m);
 		assert_string_equal(put_in_place(&m, cases[i].has, cases[i].signature, &r),
 				    cases[i].reason);
+		assert_int_equal(r.unsure, cases[i].unsure);
 		machine_done(&m);
 	}
 }
