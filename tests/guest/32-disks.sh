@@ -157,5 +157,16 @@ check "the pool is whole, without a hand" wait_for 90 whole
 check "with the same brick" [ "$(id_of)" = "$id" ]
 check "nothing is left of the old mount" [ "$(grep -c "bricks/$id " "/proc/$(pgrep -f "brick-name.*$id" | head -n 1)/mounts")" = 1 ]
 check "the data is intact" intact
+# ---- it fails for a while, and keeps its name and number ------------------------------------------------
+state() { echo "$1" > "/sys/block/$(block 0)/device/state"; }
+down_one() { quartermaster get sp -o json | jq -e '[.items[0].status.bricks[] | select(.online | not)] | length == 1'; }
+check "the disk fails under its brick" state offline
+check "the volume is written all the while" fill meanwhile
+check "the brick ends" wait_for 120 down_one
+check "the disk is well again" state running
+check "under the same name" [ "$(block 0)" = "$new" ]
+check "the pool is whole, without a hand" wait_for 420 whole
+check "with the same brick" [ "$(id_of)" = "$id" ]
+check "the data is intact" intact
 check "down" quartermaster down --delete-data --force
 plan

@@ -387,6 +387,24 @@ static bool make_again(struct node_host *h, const struct brick_order *o,
 	       format(h, o, ret->device, seen, ret);
 }
 
+/*
+ * A disk that failed and is back under the same name and number left a file system that was shut
+ * down, and answers everything with errors for ever. Nothing can be lost by unmounting it; while
+ * somebody has files of it open that is refused, and it is tried again at the next look.
+ */
+static int mount_again(struct node_host *h, const struct brick_order *o, const char *at,
+		       const struct brick_result *r, struct error *err)
+{
+	cleanup_free char *root = root_of(o->path);
+	cleanup_json json_t *marker = NULL;
+	int rc;
+
+	if (h->ops->marker_read(h, root, &marker, NULL) != -EIO)
+		return 0;
+	rc = h->ops->unmount(h, at, err);
+	return rc < 0 ? rc : h->ops->mount(h, r->device, r->uuid, at, err);
+}
+
 static bool mount_device(struct node_host *h, const struct brick_order *o, bool ready,
 			 const struct device_facts *seen, struct brick_result *ret)
 {
@@ -396,6 +414,8 @@ static bool mount_device(struct node_host *h, const struct brick_order *o, bool 
 
 	if (rc < 0 && !ready && make_again(h, o, seen, rc, ret))
 		rc = h->ops->mount(h, ret->device, ret->uuid, at, &err);
+	if (rc > 0)
+		rc = mount_again(h, o, at, ret, &err);
 	if (rc < 0) {
 		fail(ret, "Failed", "MountFailed", "%s", error_text(&err, rc));
 		return false;

@@ -31,6 +31,7 @@ struct disk {
 	char signature[32], uuid[UUID_TEXT_MAX];
 	char mounted[64];
 	bool held, broken;
+	bool shut_down, open_files; /* what is mounted of it */
 	const struct disk *part_of;
 	json_t *marker;
 	int formats, wipes;
@@ -150,6 +151,8 @@ static int mount_device(struct node_host *h, const char *device, const char *uui
 		return error_set(err, EBUSY, "%s is held", device);
 	if (d->broken)
 		return error_set(err, EUCLEAN, "%s does not mount", device);
+	if (streq(d->mounted, mountpoint))
+		return 1;
 	snprintf(d->mounted, sizeof(d->mounted), "%s", mountpoint);
 	return 0;
 }
@@ -158,8 +161,10 @@ static int unmount(struct node_host *h, const char *mountpoint, struct error *er
 {
 	struct disk *d = mounted_for(machine(h), mountpoint);
 
+	if (d && d->open_files)
+		return error_set(err, EBUSY, "%s is busy", mountpoint);
 	if (d)
-		d->mounted[0] = '\0';
+		d->mounted[0] = '\0', d->shut_down = false;
 	return 0;
 }
 
@@ -180,6 +185,8 @@ static int read_marker(struct node_host *h, const char *root, json_t **ret, stru
 {
 	struct disk *d = mounted_for(machine(h), root);
 
+	if (d && d->shut_down)
+		return error_set(err, EIO, "%s cannot be read", root);
 	if (!d || !d->marker)
 		return -ENOENT;
 	*ret = json_incref(d->marker);
@@ -640,6 +647,25 @@ static void the_old_disk_comes_back_in_time(void **state)
 	machine_done(&m);
 }
 
+/* Its path timed out, and is back under the same name: what is mounted answers nothing. */
+static void a_disk_that_failed_is_mounted_again(void **state)
+{
+	struct machine m;
+	struct brick_result r;
+
+	machine_init(&m);
+	assert_string_equal(prepare(&m, &brick_a, &r), "Ready");
+	m.disks[0].shut_down = m.disks[0].open_files = true;
+	assert_string_equal(prepare(&m, &brick_a, &r), "Failed");
+	assert_string_equal(r.verdict.reason, "MountFailed");
+	m.disks[0].open_files = false;
+	assert_string_equal(prepare(&m, &brick_a, &r), "Ready");
+	assert_false(m.disks[0].shut_down);
+	assert_string_equal(m.disks[0].mounted, "/bricks/" ID_A);
+	assert_int_equal(m.disks[0].formats, 1);
+	machine_done(&m);
+}
+
 /* ---- a disk that was copied ------------------------------------------------------------------ */
 /* A copy of days ago is still attached, and has the name of the brick's disk after a restart. */
 static void the_disk_is_mounted_not_its_copy(void **state)
@@ -960,6 +986,7 @@ int main(void)
 		cmocka_unit_test(a_disk_that_is_away_is_waited_for),
 		cmocka_unit_test(the_old_disk_comes_back),
 		cmocka_unit_test(the_old_disk_comes_back_in_time),
+		cmocka_unit_test(a_disk_that_failed_is_mounted_again),
 		cmocka_unit_test(the_disk_is_mounted_not_its_copy),
 		cmocka_unit_test(two_that_cannot_be_told_apart),
 		cmocka_unit_test(a_copy_is_not_taken_for_it),
