@@ -119,7 +119,8 @@ bool device_same(const struct device_facts *a, const struct device_facts *b)
 
 bool device_in(const struct device_facts *a, const struct device_facts *b)
 {
-	return device_same(a, b) ||
-	       (!a->error && !b->error && a->partition && a->disk_major == b->major &&
-		a->disk_minor == b->minor);
+	if (a->error || b->error || !a->partition)
+		return device_same(a, b);
+	return device_same(a, b) || (a->disk_major == b->major && a->disk_minor == b->minor) ||
+	       (b->wwn[0] && streq(a->disk_wwn, b->wwn)); /* on another path */
 }

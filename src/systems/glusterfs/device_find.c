@@ -43,11 +43,18 @@ static bool is_member(const struct device_facts *f)
 	       strstr(f->signature, "mpath_member");
 }
 
-/* A device that is not there, or has no medium, cannot be the one that is looked for. */
-static bool is_unreadable(const struct device_facts *f)
+/*
+ * It cannot be read, and may be the one that is looked for: not one that is not there, or has no
+ * medium, nor one that says that it is another. What is held is not asked: a path that stands by
+ * cannot be read, and what is on it is on the device above.
+ */
+static bool is_unreadable(const struct disk_wanted *w, const struct device_facts *f)
 {
+	const char *wwn = f->partition ? f->disk_wwn : f->wwn;
+
 	return f->error && f->error != ENOENT && f->error != ENXIO && f->error != ENODEV &&
-	       f->error != ENOMEDIUM && f->error != EMEDIUMTYPE;
+	       f->error != ENOMEDIUM && f->error != EMEDIUMTYPE &&
+	       !(w->wwn && wwn[0] && !streq(w->wwn, wwn));
 }
 
 static bool shows(const struct disk_wanted *w, const struct device_facts *f)
@@ -106,7 +113,7 @@ static int look_through(struct search *s, const char *sysfs,
 			continue;
 		path_of(e->d_name, path);
 		probe(path, &f);
-		if (is_unreadable(&f))
+		if (!held && is_unreadable(s->wanted, &f))
 			snprintf(s->unreadable, sizeof(s->unreadable), "%s", path);
 		if (shows(s->wanted, &f) && (held || !is_member(&f)))
 			consider(s, path, &f, held);

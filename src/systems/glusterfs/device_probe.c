@@ -56,10 +56,10 @@ static void look(const char *source, void (*fn)(const char *, struct device_fact
 		return;
 	}
 	rc = spawn_call(look_child, &l, PROBE_TIMEOUT_MS, NULL);
+	/* who it is was asked before it was read: one that hangs can still be told from others */
+	*ret = *shared;
 	if (rc < 0)
 		ret->error = -rc;
-	else
-		*ret = *shared;
 	munmap(shared, sizeof(*shared));
 }
 
@@ -106,19 +106,19 @@ static int read_signatures(int fd, struct device_facts *f)
 
 /* ---- devices ------------------------------------------------------------------------------- */
 /* An identity that the disk itself gives; the same on every path to it. */
-static void read_wwn(struct device_facts *f)
+static void read_wwn(unsigned major, unsigned minor, char wwn[static 128])
 {
 	static const char *const files[] = { "wwid", "device/wwid" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(files) && !f->wwn[0]; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(files) && !wwn[0]; i++) {
 		cleanup_free char *path =
-			xasprintf("/sys/dev/block/%u:%u/%s", f->major, f->minor, files[i]);
+			xasprintf("/sys/dev/block/%u:%u/%s", major, minor, files[i]);
 		cleanup_free char *text = NULL;
 
-		if (file_read(path, sizeof(f->wwn), &text, NULL, NULL) < 0)
+		if (file_read(path, 128, &text, NULL, NULL) < 0)
 			continue;
 		text[strcspn(text, "\r\n")] = '\0';
-		snprintf(f->wwn, sizeof(f->wwn), "%s", text);
+		snprintf(wwn, 128, "%s", text);
 	}
 }
 
@@ -192,9 +192,10 @@ static void device_look(const char *device, struct device_facts *f)
 		return;
 	f->major = major(st.st_rdev);
 	f->minor = minor(st.st_rdev);
-	read_wwn(f);
+	read_wwn(f->major, f->minor, f->wwn);
 	read_held(f);
-	device_part_of("/sys", f);
+	if (device_part_of("/sys", f))
+		read_wwn(f->disk_major, f->disk_minor, f->disk_wwn);
 	fd = open(device, O_RDONLY | O_EXCL | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 && errno == EBUSY) {
 		f->in_use = true;

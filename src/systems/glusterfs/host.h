@@ -22,7 +22,8 @@ struct node_host;
 
 /* What a look at a device or directory found, without writing a byte. */
 struct device_facts {
-	int error; /* errno of the look itself: ENOENT: not there; 0: the rest is filled in */
+	/* errno of the look itself: ENOENT: not there; 0: the rest is filled in; else WWNs may be */
+	int error;
 	bool directory; /* asked for as a directory */
 	bool block; /* is a block device; for a directory: is one, or can be made */
 	bool in_use; /* somebody holds it exclusively (mounted, RAID, LVM, swap…) */
@@ -35,6 +36,7 @@ struct device_facts {
 	unsigned major, minor;
 	bool partition; /* of the disk of these numbers, which that alone does not keep in use */
 	unsigned disk_major, disk_minor;
+	char disk_wwn[128];
 	uint64_t inode; /* of a directory that exists */
 	char wwn[128]; /* "" where the device has none */
 	char signature[64]; /* "ext4", "gpt", "LVM2_member", …; "" for none */
@@ -81,9 +83,9 @@ struct node_host_ops {
 				struct device_facts *ret);
 	/*
 	 * The device that carries this file system, under whatever name; -ENOENT: none; -EIO: none,
-	 * but a device could not be read. Where it is seen on the paths of a multipath map or the
-	 * members of an array too: the uppermost. Where it was copied to another disk: what is
-	 * mounted, else the disk of that WWN, else -ENOTUNIQ.
+	 * but a device that may be it could not be read. Where it is seen on the paths of a
+	 * multipath map or the members of an array too: the uppermost. Where it was copied to
+	 * another disk: what is mounted, else the disk of that WWN, else -ENOTUNIQ.
 	 */
 	int (*find_device)(struct node_host *h, const struct disk_wanted *wanted,
 			   char device[static DEVICE_PATH_MAX], struct error *err);

@@ -932,7 +932,38 @@ static void a_copy_is_not_taken_for_it(void **state)
 
 static void probe_broken(const char *device, struct device_facts *ret)
 {
-	*ret = (struct device_facts){ .error = str_has_suffix(device, "sdc") ? EIO : ENOMEDIUM };
+	*ret = (struct device_facts){ .error = str_has_prefix(device, "/dev/sdc") ? EIO : ENOMEDIUM,
+				      .partition = str_has_suffix(device, "1") };
+	snprintf(ret->partition ? ret->disk_wwn : ret->wwn, sizeof(ret->wwn), "naa.c");
+}
+
+static int find_named(const char *sysfs, const char *wwn)
+{
+	struct disk_wanted w = { .uuid = "2222", .wwn = wwn };
+	char device[DEVICE_PATH_MAX];
+
+	return device_find_in(sysfs, probe_broken, &w, device, NULL);
+}
+
+/* A dead disk of somebody else does not keep one from being replaced. */
+static void others_need_not_be_readable(void **state)
+{
+	char dir[] = "/tmp/qm-sysfs.XXXXXX";
+	cleanup_free char *class = NULL, *holder = NULL;
+
+	assert_non_null(mkdtemp(dir));
+	class = xasprintf("%s/class/block", dir);
+	assert_int_equal(mkdir_parents(class, 0755, NULL), 0);
+	add_block(dir, "sdc", NULL, NULL);
+	add_block(dir, "sdc1", "sdc", NULL);
+	assert_int_equal(find_named(dir, "naa.c"), -EIO);
+	assert_int_equal(find_named(dir, NULL), -EIO);
+	assert_int_equal(find_named(dir, "naa.a"), -ENOENT);
+	/* a path that stands by: what is on it shows on the map */
+	holder = xasprintf("%s/devices/sdc/holders/dm-0", dir);
+	assert_int_equal(mkdir(holder, 0755), 0);
+	assert_int_equal(find_named(dir, NULL), -ENOENT);
+	assert_int_equal(remove_tree(dir, NULL), 0);
 }
 
 /* One that cannot be read may be the disk: that it is gone, and was replaced, does not follow. */
@@ -994,6 +1025,7 @@ int main(void)
 		cmocka_unit_test(the_uppermost_is_found),
 		cmocka_unit_test(a_member_alone_is_not_used),
 		cmocka_unit_test(unreadable_is_not_gone),
+		cmocka_unit_test(others_need_not_be_readable),
 		cmocka_unit_test(the_uppermost_mount),
 	};
 
