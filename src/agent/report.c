@@ -124,7 +124,11 @@ static void look_at(struct looking *l, struct source *s)
 		brick_spoken_for(h, &any, s->name, &s->facts, &s->verdict);
 }
 
-/* One device under two names: the name that holds a brick stays, else the first. */
+/*
+ * One device under two names: the name that holds a brick stays, else the first. Two names that
+ * lead to one disk since a restart may hold a brick each: either is found by its file system,
+ * whatever has its name, and what is on the disk is formatted for none of them.
+ */
 static void refuse_duplicates(struct source *sources, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -132,7 +136,8 @@ static void refuse_duplicates(struct source *sources, size_t count)
 			struct source *keep = &sources[k], *drop = &sources[i];
 
 			if (!device_same(&keep->facts, &drop->facts) ||
-			    streq(keep->verdict.reason, "Duplicate"))
+			    streq(keep->verdict.reason, "Duplicate") ||
+			    (keep->order && drop->order && !drop->directory))
 				continue;
 			if (drop->order && !keep->order) {
 				keep = &sources[i];

@@ -631,6 +631,35 @@ static void a_disk_in_its_place_is_reported(void **state)
 	disk_in_its_place(NULL, NULL);
 }
 
+/* After a restart two names lead to its disk, and the other had a brick, too: it stays in use. */
+static void two_names_of_one_disk(void **state)
+{
+	struct world w;
+
+	world_init(&w, NEW_PATH);
+	jset(w.node, json_pack("[s, s]", "/dev/vda", "/dev/vdb"), "spec", "devices");
+	json_array_insert_new(jget(w.node, "status", "plan", "bricks"), 0,
+			      json_pack("{s:s, s:s, s:s, s:s, s:b}", "id", "b-00000000000a",
+					"device", "/dev/vda", "pool", "p-1", "path",
+					"/b/b-00000000000a/.quartermaster-b-00000000000a/brick",
+					"wipe", 1));
+	assert_int_equal(look(&w), 0);
+	assert_string_equal(jstr(json_array_get(jget(w.node, "status", "agent", "devices"), 1),
+				 "state"),
+			    "Ready");
+	assert_true(w.mounted);
+	assert_true(jbool(json_array_get(jget(w.node, "status", "agent", "bricks"), 1), "mounted"));
+	assert_int_equal(w.formats, 0);
+	assert_string_not_equal(device_state(&w), "Ready");
+	/* one of them is no brick's: it is named twice */
+	json_array_remove(jget(w.node, "status", "plan", "bricks"), 0);
+	w.agent.state->next_full_ms = 0;
+	assert_int_equal(look(&w), 0);
+	assert_string_equal(jstr(device_line(&w), "reason"), "Duplicate");
+	assert_true(w.mounted);
+	world_done(&w);
+}
+
 /* ---- releasing ------------------------------------------------------------------------------- */
 static void order_release(json_t *node)
 {
@@ -843,6 +872,7 @@ int main(void)
 		cmocka_unit_test(wipe_asks_the_nodes),
 		cmocka_unit_test(a_disk_that_goes_is_seen_at_once),
 		cmocka_unit_test(a_disk_in_its_place_is_reported),
+		cmocka_unit_test(two_names_of_one_disk),
 		cmocka_unit_test(release_is_asked_of_the_api),
 		cmocka_unit_test(release_names_the_pool),
 		cmocka_unit_test(order_for_a_former_pool),

@@ -417,6 +417,26 @@ static void wipe_spares_what_a_directory_may_lie_on(void **state)
 	machine_done(&m);
 }
 
+/* Two names of one disk, each with an order, and the disk may be erased: the first one has it. */
+static void two_names_format_once(void **state)
+{
+	struct brick_order one = brick_a, two = brick_b;
+	struct machine m;
+	struct brick_result r;
+
+	machine_init(&m);
+	one.wipe = two.wipe = true;
+	two.device = one.device;
+	assert_string_equal(prepare(&m, &one, &r), "Ready");
+	assert_string_equal(prepare(&m, &two, &r), "Refused");
+	restart(&m);
+	assert_string_equal(prepare(&m, &two, &r), "Refused");
+	assert_string_equal(r.verdict.reason, "OtherBrick");
+	assert_string_equal(prepare(&m, &one, &r), "Ready");
+	assert_int_equal(m.disks[0].formats, 1);
+	machine_done(&m);
+}
+
 static int answer; /* of the nodes */
 
 static int claimed(void *userdata, const char *uuid, const char *id,
@@ -1008,6 +1028,7 @@ int main(void)
 		cmocka_unit_test(wipe_spares_what_a_brick_lies_in),
 		cmocka_unit_test(wipe_goes_on_where_all_bricks_are_seen),
 		cmocka_unit_test(wipe_spares_what_a_directory_may_lie_on),
+		cmocka_unit_test(two_names_format_once),
 		cmocka_unit_test(wipe_spares_what_another_node_reports),
 		cmocka_unit_test(a_partition_says_whose_it_is),
 		cmocka_unit_test(format_is_told_what_was_seen),
