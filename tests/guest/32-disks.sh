@@ -81,6 +81,8 @@ check "it is mounted" "$driver" mount "$top" /mnt/b
 check "again is the same" "$driver" mount "$top" /mnt/b
 check "another is not mounted over one that lives" refuses 'another file system is mounted there' "$driver" mount "$b" /mnt/b
 check "and it is still there" mountpoint -q /mnt/b
+check "by way of a link, too" sh -c "ln -s /mnt /run/link && $driver mount $top /run/link/b"
+check "it is mounted once" [ "$(grep -c ' /mnt/b ' /proc/mounts)" = 1 ]
 check "it is unmounted" umount /mnt/b
 check "and freed" "$driver" wipe "$top" $uuid
 check "so that nothing is found" refuses 'No device' "$driver" find $uuid

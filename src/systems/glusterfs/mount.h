@@ -16,7 +16,12 @@
  * none.
  */
 bool mountinfo_device(const char *text, const char *mountpoint, dev_t *ret);
-/* The same of what is mounted now: > 0: that device, 0: none. */
+/*
+ * A mount point as the kernel's table has it, without symbolic links. Itself is not looked at: the
+ * root of a file system whose disk is gone answers with errors. Caller frees.
+ */
+char *mount_resolve(const char *mountpoint);
+/* The device of what is mounted there now: > 0: that device, 0: none. */
 int mount_device_at(const char *mountpoint, dev_t *ret, struct error *err);
 int brick_mount(const char *device, const char *mountpoint, struct error *err);
 int brick_unmount(const char *mountpoint, struct error *err);

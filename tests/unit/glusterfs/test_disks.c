@@ -1021,6 +1021,29 @@ static void the_uppermost_mount(void **state)
 	assert_false(mountinfo_device("", "/bricks", &dev));
 }
 
+/* /var/lib/quartermaster is a link to another disk: the kernel's table has where it leads. */
+static void links_on_the_way_to_a_mount(void **state)
+{
+	char dir[] = "/tmp/qm-link.XXXXXX";
+	cleanup_free char *real = NULL, *link = NULL, *at = NULL, *want = NULL, *resolved = NULL,
+			  *missing = NULL, *top = mount_resolve("/bricks");
+
+	assert_non_null(mkdtemp(dir));
+	real = xasprintf("%s/real/bricks", dir);
+	link = xasprintf("%s/link", dir);
+	at = xasprintf("%s/link/bricks/b-1", dir);
+	want = xasprintf("%s/real/bricks/b-1", dir);
+	assert_int_equal(mkdir_parents(real, 0755, NULL), 0);
+	assert_int_equal(symlink("real", link), 0);
+	/* whether it can be looked at or not */
+	resolved = mount_resolve(at);
+	assert_string_equal(resolved, want);
+	missing = mount_resolve("/nowhere/at/all");
+	assert_string_equal(missing, "/nowhere/at/all");
+	assert_string_equal(top, "/bricks");
+	assert_int_equal(remove_tree(dir, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1048,6 +1071,7 @@ int main(void)
 		cmocka_unit_test(unreadable_is_not_gone),
 		cmocka_unit_test(others_need_not_be_readable),
 		cmocka_unit_test(the_uppermost_mount),
+		cmocka_unit_test(links_on_the_way_to_a_mount),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
