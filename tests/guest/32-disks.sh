@@ -87,6 +87,10 @@ check "it is unmounted" umount /mnt/b
 check "and freed" "$driver" wipe "$top" $uuid
 check "so that nothing is found" refuses 'No device' "$driver" find $uuid
 check "the map goes" dmsetup remove path
+check "a disk that cannot be read" dmsetup create bad --table "0 $(blockdev --getsz "$a") error"
+bad=/dev/$(dmsetup info -c --noheadings -o blkdevname bad)
+check "is not taken for one that was freed" refuses 'Cannot free' "$driver" wipe "$bad" $uuid
+check "it goes" dmsetup remove bad
 mirror() { mdadm --create /dev/md9 --run --level=1 --metadata=1.0 --raid-devices=2 --assume-clean "$a" "$b"; }
 check "a mirror of both" mirror
 check "with a file system" "$driver" format /dev/md9 $uuid /dev/md9

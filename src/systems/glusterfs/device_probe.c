@@ -285,7 +285,7 @@ static int wipe_child(void *arg)
 	cleanup_close int fd = open(w->device, O_RDWR | O_EXCL | O_CLOEXEC);
 	blkid_probe pr;
 	const char *value;
-	int rc = 0;
+	int rc;
 
 	if (fd < 0)
 		return -errno;
@@ -294,10 +294,12 @@ static int wipe_child(void *arg)
 		return -EIO;
 	blkid_probe_enable_superblocks(pr, 1);
 	blkid_probe_filter_superblocks_type(pr, BLKID_FLTR_ONLYIN, (char **)xfs);
+	/* as it is found: a damaged one is the brick's, too, and would keep its device for ever */
 	blkid_probe_set_superblocks_flags(pr, BLKID_SUBLKS_UUID | BLKID_SUBLKS_TYPE |
-						      BLKID_SUBLKS_MAGIC);
-	if (blkid_do_probe(pr) != 0)
-		rc = 0; /* wiped before */
+						      BLKID_SUBLKS_MAGIC | BLKID_SUBLKS_BADCSUM);
+	rc = blkid_do_probe(pr);
+	if (rc != 0)
+		rc = rc < 0 ? -EIO : 0; /* there is none: it was wiped before */
 	else if (blkid_probe_lookup_value(pr, "UUID", &value, NULL) != 0 ||
 		 strcasecmp(value, w->uuid) != 0)
 		rc = -EPERM;

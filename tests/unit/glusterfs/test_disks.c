@@ -5,10 +5,12 @@
  */
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/spawn.h"
 #include "systems/glusterfs/brick.h"
 #include "systems/glusterfs/mount.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -1004,6 +1006,55 @@ static void unreadable_is_not_gone(void **state)
 	assert_false(device_gone(0, 51)); /* of a tmpfs: it has none */
 }
 
+/* ---- what is freed --------------------------------------------------------------------------- */
+/* A disk in a file of 1 GiB, with an XFS of this UUID. False: there is no mkfs.xfs here. */
+static bool make_xfs(const char *path, const char *uuid)
+{
+	cleanup_free char *option = xasprintf("uuid=%s", uuid);
+	const char *argv[] = { "mkfs.xfs", "-q", "-f", "-m", option, path, NULL };
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, 1 << 30), 0);
+	close(fd);
+	return spawn_check(&(struct spawn){ .argv = argv, .timeout_ms = 60000 }, NULL, NULL) == 0;
+}
+
+static bool is_xfs(int fd)
+{
+	char magic[4];
+
+	assert_int_equal(pread(fd, magic, sizeof(magic), 0), sizeof(magic));
+	return memcmp(magic, "XFSB", sizeof(magic)) == 0;
+}
+
+/* A superblock that is damaged is found as the brick's; it is freed as the brick's, too. */
+static void a_damaged_brick_is_freed(void **state)
+{
+	static const char uuid[] = "0c5d3a2e-0000-4000-8000-000000000001",
+			  other[] = "0c5d3a2e-0000-4000-8000-000000000002";
+	char dir[] = "/tmp/qm-wipe.XXXXXX";
+	cleanup_free char *path = NULL;
+	int fd;
+
+	assert_non_null(mkdtemp(dir));
+	path = xasprintf("%s/disk", dir);
+	if (!make_xfs(path, uuid)) {
+		remove_tree(dir, NULL);
+		skip();
+	}
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_int_equal(pwrite(fd, "damaged", 7, 108), 7); /* its label: the checksum is wrong */
+	assert_int_equal(device_wipe(path, other, NULL), -EPERM);
+	assert_true(is_xfs(fd));
+	assert_int_equal(device_wipe(path, uuid, NULL), 0);
+	assert_false(is_xfs(fd));
+	/* once more is nothing */
+	assert_int_equal(device_wipe(path, uuid, NULL), 0);
+	close(fd);
+	assert_int_equal(remove_tree(dir, NULL), 0);
+}
+
 /* ---- mounts --------------------------------------------------------------------------------- */
 static void the_uppermost_mount(void **state)
 {
@@ -1070,6 +1121,7 @@ int main(void)
 		cmocka_unit_test(a_member_alone_is_not_used),
 		cmocka_unit_test(unreadable_is_not_gone),
 		cmocka_unit_test(others_need_not_be_readable),
+		cmocka_unit_test(a_damaged_brick_is_freed),
 		cmocka_unit_test(the_uppermost_mount),
 		cmocka_unit_test(links_on_the_way_to_a_mount),
 	};
