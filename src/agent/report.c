@@ -124,7 +124,11 @@ static void look_at(struct looking *l, struct source *s)
 		brick_spoken_for(h, &any, s->name, &s->facts, &s->verdict);
 }
 
-/* One device under two names: the name that holds a brick stays, else the first. */
+/*
+ * One device under two names: the name that holds a brick stays, else the first. Two names that
+ * lead to one disk since a restart may hold a brick each: either is found by its file system,
+ * whatever has its name, and what is on the disk is formatted for none of them.
+ */
 static void refuse_duplicates(struct source *sources, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -132,7 +136,8 @@ static void refuse_duplicates(struct source *sources, size_t count)
 			struct source *keep = &sources[k], *drop = &sources[i];
 
 			if (!device_same(&keep->facts, &drop->facts) ||
-			    streq(keep->verdict.reason, "Duplicate"))
+			    streq(keep->verdict.reason, "Duplicate") ||
+			    (keep->order && drop->order && !drop->directory))
 				continue;
 			if (drop->order && !keep->order) {
 				keep = &sources[i];
@@ -223,7 +228,7 @@ static void add_old_disks(struct looking *l, const json_t *records, json_t *devi
 		const char *uuid = jstr(r, "uuid");
 
 		if (!jbool(r, "replaced") || !jbool(r, "away") || !uuid ||
-		    h->ops->find_device(h, uuid, path, NULL) < 0)
+		    brick_find(h, r, path, NULL) < 0)
 			continue;
 		message = xasprintf("%s holds what brick %s of pool %s had when another disk took "
 				    "its place at %s: it is neither used nor erased; take it "
@@ -448,6 +453,8 @@ static bool prepare(struct looking *l, const struct brick_order *o, json_t *devi
 		snprintf(result.verdict.message, sizeof(result.verdict.message),
 			 "its disk is %.200s now", result.device);
 	}
+	if (result.unsure)
+		json_object_set_new(device, "unsure", json_true());
 	if (streq(result.verdict.reason, "Replaced") && !listed(jget(device, "lost"), o->id)) {
 		if (!jget(device, "lost"))
 			json_object_set_new(device, "lost", json_array());

@@ -127,6 +127,9 @@ static const struct field agent_device_fields[] = {
 	F_STRING("wwn", "World wide name of the device."),
 	F_STRING("majorMinor", "Device number, such as 253:16."),
 	F_STRING("brick", "The brick that it holds."),
+	F_BOOLEAN("unsure",
+		  "Another disk seems to be in the place of the brick's, but one of them has no "
+		  "world wide name."),
 	F_STRINGS("lost", "Bricks that were made under this name, and whose disks have left it."),
 	F_END,
 };

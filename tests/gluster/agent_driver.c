@@ -9,7 +9,7 @@
  *   agent-driver get KIND NS NAME           prints it
  *   agent-driver delete KIND NS NAME
  *   agent-driver probe device|directory SOURCE  state, reason and message of a look at it
- *   agent-driver find UUID                  the device that has this file system
+ *   agent-driver find UUID [WWN]            the device that has this file system
  *   agent-driver format DEVICE UUID SEEN    formats the device, if it is still what a look at SEEN shows now
  *   agent-driver mount DEVICE MOUNTPOINT
  *   agent-driver wipe DEVICE UUID
@@ -68,11 +68,12 @@ static int probe(bool directory, const char *source)
 
 static int on_device(int argc, char **argv, struct error *err)
 {
+	struct disk_wanted wanted = { .uuid = argv[2], .wwn = argc > 3 ? argv[3] : NULL };
 	char device[DEVICE_PATH_MAX];
 	struct device_facts seen;
 	int rc = -1;
 
-	if (streq(argv[1], "find") && (rc = device_find(argv[2], device, err)) == 0) {
+	if (streq(argv[1], "find") && (rc = device_find(&wanted, device, err)) == 0) {
 		puts(device);
 	} else if (streq(argv[1], "format") && argc == 5) {
 		device_probe(argv[4], &seen);

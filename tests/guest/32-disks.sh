@@ -65,6 +65,14 @@ check "another" scsi three 33333333 2
 a=/dev/$(block 1) b=/dev/$(block 2)
 check "a file system on one" "$driver" format "$a" $uuid "$a"
 check "is found there" found "$a"
+wwid() { cat "/sys/block/${1#/dev/}/device/wwid"; }
+named_so() { local out; out=$("$driver" find $uuid "$(wwid "$1")") || return 1; echo "$out"; [ "$out" = "$1" ]; }
+check "it is copied to the other" dd if="$a" of="$b" bs=1M count=64 conv=fsync status=none
+check "which of them is the brick is not guessed" refuses 'cannot be told' "$driver" find $uuid
+check "the disk's own name decides" named_so "$a"
+check "either way" named_so "$b"
+check "the copy is erased" wipefs -qa "$b"
+check "it is found again" found "$a"
 map() { dmsetup create path --table "0 $(blockdev --getsz "$a") linear $a 0"; }
 check "the disk becomes a path of a map" map
 top=/dev/$(dmsetup info -c --noheadings -o blkdevname path)
@@ -73,10 +81,16 @@ check "it is mounted" "$driver" mount "$top" /mnt/b
 check "again is the same" "$driver" mount "$top" /mnt/b
 check "another is not mounted over one that lives" refuses 'another file system is mounted there' "$driver" mount "$b" /mnt/b
 check "and it is still there" mountpoint -q /mnt/b
+check "by way of a link, too" sh -c "ln -s /mnt /run/link && $driver mount $top /run/link/b"
+check "it is mounted once" [ "$(grep -c ' /mnt/b ' /proc/mounts)" = 1 ]
 check "it is unmounted" umount /mnt/b
 check "and freed" "$driver" wipe "$top" $uuid
 check "so that nothing is found" refuses 'No device' "$driver" find $uuid
 check "the map goes" dmsetup remove path
+check "a disk that cannot be read" dmsetup create bad --table "0 $(blockdev --getsz "$a") error"
+bad=/dev/$(dmsetup info -c --noheadings -o blkdevname bad)
+check "is not taken for one that was freed" refuses 'Cannot free' "$driver" wipe "$bad" $uuid
+check "it goes" dmsetup remove bad
 mirror() { mdadm --create /dev/md9 --run --level=1 --metadata=1.0 --raid-devices=2 --assume-clean "$a" "$b"; }
 check "a mirror of both" mirror
 check "with a file system" "$driver" format /dev/md9 $uuid /dev/md9
@@ -149,6 +163,17 @@ check "the brick is on it again" wait_for 120 is_now "$new"
 check "the pool is whole, without a hand" wait_for 90 whole
 check "with the same brick" [ "$(id_of)" = "$id" ]
 check "nothing is left of the old mount" [ "$(grep -c "bricks/$id " "/proc/$(pgrep -f "brick-name.*$id" | head -n 1)/mounts")" = 1 ]
+check "the data is intact" intact
+# ---- it fails for a while, and keeps its name and number ------------------------------------------------
+state() { echo "$1" > "/sys/block/$(block 0)/device/state"; }
+down_one() { quartermaster get sp -o json | jq -e '[.items[0].status.bricks[] | select(.online | not)] | length == 1'; }
+check "the disk fails under its brick" state offline
+check "the volume is written all the while" fill meanwhile
+check "the brick ends" wait_for 120 down_one
+check "the disk is well again" state running
+check "under the same name" [ "$(block 0)" = "$new" ]
+check "the pool is whole, without a hand" wait_for 420 whole
+check "with the same brick" [ "$(id_of)" = "$id" ]
 check "the data is intact" intact
 check "down" quartermaster down --delete-data --force
 plan

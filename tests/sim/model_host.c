@@ -74,15 +74,16 @@ static struct model_device *device_with(struct model_node *n, const char *uuid)
 	return NULL;
 }
 
-static int find_device(struct node_host *h, const char *uuid, char device[static DEVICE_PATH_MAX],
+static int find_device(struct node_host *h, const struct disk_wanted *w,
+		char device[static DEVICE_PATH_MAX],
 		       struct error *err)
 {
-	struct model_device *d = device_with(of(h)->node, uuid);
+	struct model_device *d = device_with(of(h)->node, w->uuid);
 
 	if (of(h)->proc->dead)
 		return error_set(err, ECANCELED, "the process is dead");
 	if (!d)
-		return error_set(err, ENOENT, "no device has the file system %s", uuid);
+		return error_set(err, ENOENT, "no device has the file system %s", w->uuid);
 	snprintf(device, DEVICE_PATH_MAX, "%s", d->name);
 	return 0;
 }

@@ -8,8 +8,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define RECORD_PREFIX "brick."
-
 __attribute__((format(printf, 4, 5))) static void fail(struct brick_result *r, const char *state,
 						       const char *reason, const char *format, ...)
 {
@@ -24,7 +22,7 @@ __attribute__((format(printf, 4, 5))) static void fail(struct brick_result *r, c
 
 static char *record_name(const char *id)
 {
-	return xasprintf(RECORD_PREFIX "%s", id);
+	return xasprintf(BRICK_RECORD_PREFIX "%s", id);
 }
 
 /*
@@ -45,6 +43,18 @@ static char *mountpoint_of(const char *path, const char *id)
 	if (str_has_suffix(root, tail))
 		root[strlen(root) - strlen(tail)] = '\0';
 	return root;
+}
+
+int brick_find(struct node_host *h, const json_t *record, char device[static DEVICE_PATH_MAX],
+	       struct error *err)
+{
+	const char *path = jstr(record, "path"), *id = jstr(record, "id");
+	cleanup_free char *at = path && id ? mountpoint_of(path, id) : NULL;
+	struct disk_wanted wanted = { .uuid = jstr(record, "uuid"),
+				      .wwn = jstr(record, "wwn"),
+				      .mountpoint = at };
+
+	return h->ops->find_device(h, &wanted, device, err);
 }
 
 static bool id_valid(const char *id)
@@ -191,60 +201,6 @@ static bool check_marker(struct node_host *h, const struct brick_order *o, bool 
 	return true;
 }
 
-/* ---- whose it is --------------------------------------------------------------------------- */
-/*
- * 1: the file system is on record for another brick of this node. What cannot be read may be its
- * record.
- */
-static int recorded(struct node_host *h, const char *uuid, const char *id,
-		    char by[static BRICK_OWNER_MAX], struct error *err)
-{
-	struct strv names cleanup_with(strv_done) = { 0 };
-	int rc = h->ops->record_list(h, RECORD_PREFIX, &names, err);
-
-	for (size_t i = 0; rc >= 0 && i < names.count; i++) {
-		cleanup_json json_t *record = NULL;
-		const char *other;
-
-		rc = h->ops->record_get(h, names.items[i], &record, err);
-		if (rc == -ENOENT)
-			rc = 0;
-		other = jstr(record, "uuid");
-		if (rc < 0 || !other || strcasecmp(other, uuid) != 0 ||
-		    streq(jstr(record, "id"), id))
-			continue;
-		snprintf(by, BRICK_OWNER_MAX, "brick %s of this node",
-			 jstr(record, "id") ? jstr(record, "id") : "?");
-		return 1;
-	}
-	return rc < 0 ? rc : 0;
-}
-
-bool brick_spoken_for(struct node_host *h, const struct brick_order *o, const char *device,
-		      const struct device_facts *f, struct device_verdict *ret)
-{
-	char by[BRICK_OWNER_MAX] = "";
-	struct error err = ERROR_INIT;
-	int rc = f->uuid[0] ? recorded(h, f->uuid, o->id, by, &err) : 0;
-
-	if (rc == 0 && f->uuid[0] && o->claimed)
-		rc = o->claimed(o->userdata, f->uuid, o->id, by, &err);
-	if (rc > 0) {
-		*ret = (struct device_verdict){ .state = "Refused", .reason = "OtherBrick" };
-		snprintf(ret->message, sizeof(ret->message),
-			 "%.150s carries the file system of %s and stays untouched, whatever wipe "
-			 "says: take that brick out of its store first, or erase the device with "
-			 "`wipefs -a`",
-			 device, by);
-	} else if (rc < 0) {
-		*ret = (struct device_verdict){ .state = "Failed", .reason = "OwnerUnknown" };
-		snprintf(ret->message, sizeof(ret->message),
-			 "%.150s carries an XFS file system, and whose it is cannot be asked: %s",
-			 device, error_text(&err, rc));
-	}
-	return rc != 0;
-}
-
 /* ---- preparing ----------------------------------------------------------------------------- */
 /*
  * Is what has the name of a brick's disk, which is nowhere, another disk? Where both say who they
@@ -254,11 +210,14 @@ bool brick_spoken_for(struct node_host *h, const struct brick_order *o, const ch
  * could be. A device with data on it is not: that somebody once allowed to erase what had this name
  * says nothing of what has it today.
  */
+static bool both_say(const json_t *record, const struct device_facts *f)
+{
+	return jstr(record, "wwn") && f->wwn[0];
+}
+
 static bool is_another(const json_t *record, const struct device_facts *f)
 {
-	const char *wwn = jstr(record, "wwn");
-
-	return wwn && f->wwn[0] ? !streq(wwn, f->wwn) : !f->signature[0];
+	return both_say(record, f) ? !streq(jstr(record, "wwn"), f->wwn) : !f->signature[0];
 }
 
 /*
@@ -273,7 +232,7 @@ static bool is_replaced(struct node_host *h, const struct brick_order *o, const 
 	/* whatever wipe says: that is of a disk that had the name when it was written */
 	device_judge(o->device, now, false, there);
 	if (jbool(record, "replaced") && now->error == 0 && now->uuid[0] &&
-	    recorded(h, now->uuid, o->id, by, NULL) > 0)
+	    brick_recorded(h, now->uuid, o->id, by, NULL) > 0)
 		return true;
 	return (settled || jbool(record, "replaced")) && streq(there->state, "Available") &&
 	       is_another(record, now) && !brick_spoken_for(h, o, o->device, now, there);
@@ -322,6 +281,8 @@ static void miss(struct node_host *h, const struct brick_order *o, json_t *recor
 		     "The disk of brick %s (file system %s) is not there, and another one is in "
 		     "its place at %s: a new brick can be made there",
 		     o->id, ret->uuid, o->device);
+		/* what serves as another brick already is no broken one of this */
+		ret->unsure = streq(there.state, "Available") && !both_say(record, now);
 		if (jbool(record, "replaced"))
 			return;
 		json_object_set_new(record, "replaced", json_true());
@@ -340,6 +301,35 @@ static void miss(struct node_host *h, const struct brick_order *o, json_t *recor
 	}
 }
 
+/* It has the brick's file system, and is the very disk that this was on: no copy comes first. */
+static bool is_its_disk(const json_t *record, const struct device_facts *f)
+{
+	const char *wwn = jstr(record, "wwn");
+
+	return !f->error && !f->held && wwn && streq(wwn, f->wwn) &&
+	       strcasecmp(f->uuid, jstr(record, "uuid")) == 0;
+}
+
+/* Where it is found under another name than the order's, `seen` becomes what is there. */
+static int find(struct node_host *h, const struct brick_order *o, const json_t *record,
+		struct device_facts *seen, char device[static DEVICE_PATH_MAX], struct error *err)
+{
+	struct device_facts found;
+	int rc = is_its_disk(record, seen) ? 1 : brick_find(h, record, device, err);
+
+	if (rc < 0)
+		return rc;
+	if (rc == 0) {
+		h->ops->probe_device(h, device, &found);
+		rc = !seen->held && device_same(seen, &found);
+	}
+	if (rc > 0)
+		snprintf(device, DEVICE_PATH_MAX, "%s", o->device);
+	else
+		*seen = found;
+	return 0;
+}
+
 /*
  * The device that carries our file system; "" when it was never made, and may be made on what was
  * seen; false: a verdict was given.
@@ -351,19 +341,14 @@ static bool locate(struct node_host *h, const struct brick_order *o, json_t *rec
 	int rc;
 
 	h->ops->probe_device(h, o->device, seen);
-	if (seen->error == 0 && !seen->held && strcasecmp(seen->uuid, ret->uuid) == 0) {
-		snprintf(ret->device, sizeof(ret->device), "%s", o->device);
+	rc = find(h, o, record, seen, ret->device, &err);
+	if (rc == 0)
 		return true;
-	}
-	rc = h->ops->find_device(h, ret->uuid, ret->device, &err);
-	if (rc == 0) {
-		h->ops->probe_device(h, ret->device, seen);
-		return true;
-	}
 	ret->device[0] = '\0';
 	/* what was never made is on none that cannot be read; what was may be */
 	if (rc != -ENOENT && (ready || rc != -EIO)) {
-		fail(ret, "Failed", "ProbeFailed", "%s", error_text(&err, rc));
+		fail(ret, "Failed", rc == -ENOTUNIQ ? "Ambiguous" : "ProbeFailed", "%s",
+		     error_text(&err, rc));
 		return false;
 	}
 	if (ready) {
@@ -402,6 +387,24 @@ static bool make_again(struct node_host *h, const struct brick_order *o,
 	       format(h, o, ret->device, seen, ret);
 }
 
+/*
+ * A disk that failed and is back under the same name and number left a file system that was shut
+ * down, and answers everything with errors for ever. Nothing can be lost by unmounting it; while
+ * somebody has files of it open that is refused, and it is tried again at the next look.
+ */
+static int mount_again(struct node_host *h, const struct brick_order *o, const char *at,
+		       const struct brick_result *r, struct error *err)
+{
+	cleanup_free char *root = root_of(o->path);
+	cleanup_json json_t *marker = NULL;
+	int rc;
+
+	if (h->ops->marker_read(h, root, &marker, NULL) != -EIO)
+		return 0;
+	rc = h->ops->unmount(h, at, err);
+	return rc < 0 ? rc : h->ops->mount(h, r->device, r->uuid, at, err);
+}
+
 static bool mount_device(struct node_host *h, const struct brick_order *o, bool ready,
 			 const struct device_facts *seen, struct brick_result *ret)
 {
@@ -411,6 +414,8 @@ static bool mount_device(struct node_host *h, const struct brick_order *o, bool 
 
 	if (rc < 0 && !ready && make_again(h, o, seen, rc, ret))
 		rc = h->ops->mount(h, ret->device, ret->uuid, at, &err);
+	if (rc > 0)
+		rc = mount_again(h, o, at, ret, &err);
 	if (rc < 0) {
 		fail(ret, "Failed", "MountFailed", "%s", error_text(&err, rc));
 		return false;
@@ -516,15 +521,20 @@ static bool prepare_directory(struct node_host *h, const struct brick_order *o, 
 	return streq(ret->verdict.state, "Available");
 }
 
-/* It is in use, on that disk; what is on record already is not written again. */
+/*
+ * It is in use, on that disk; what is on record already is not written again. Of a device that says
+ * nothing the record does neither: what is above a disk (an array, a volume) is not that disk.
+ */
 static int note_ready(struct node_host *h, const char *id, json_t *record, const char *wwn,
 		      struct error *err)
 {
-	if (jbool(record, "ready") && !jbool(record, "replaced") &&
-	    (!wwn[0] || streq(jstr(record, "wwn"), wwn)))
+	const char *had = jstr(record, "wwn");
+
+	if (jbool(record, "ready") && !jbool(record, "replaced") && streq(had ? had : "", wwn))
 		return 0;
 	json_object_set_new(record, "ready", json_true());
 	json_object_del(record, "replaced");
+	json_object_del(record, "wwn");
 	if (wwn[0])
 		json_object_set_new(record, "wwn", json_string(wwn));
 	return record_put(h, id, record, err);
@@ -573,15 +583,17 @@ static int release_device(struct node_host *h, const char *name, json_t *record,
 	cleanup_free char *at = mountpoint_of(jstr(record, "path"), jstr(record, "id"));
 	char device[DEVICE_PATH_MAX];
 	const char *uuid = jstr(record, "uuid");
-	int rc = h->ops->unmount(h, at, err);
+	struct error why = ERROR_INIT;
+	/* while it is mounted, it is known from its copies */
+	int found = brick_find(h, record, device, &why), rc = h->ops->unmount(h, at, err);
 
 	if (rc < 0)
 		return rc;
-	rc = h->ops->find_device(h, uuid, device, err);
+	rc = found;
 	if (rc == -ENOENT || rc == -EIO)
 		return jbool(record, "ready") && !jbool(record, "freeing") ? 1 : 0;
 	if (rc < 0)
-		return rc;
+		return error_set(err, -rc, "%s", error_text(&why, rc));
 	/*
 	 * given up while it was away, and not by a person: what is on it is destroyed by nobody
 	 * unasked
@@ -710,7 +722,7 @@ json_t *brick_records(struct node_host *h)
 	struct strv names cleanup_with(strv_done) = { 0 };
 	json_t *records = json_array();
 
-	h->ops->record_list(h, RECORD_PREFIX, &names, NULL);
+	h->ops->record_list(h, BRICK_RECORD_PREFIX, &names, NULL);
 	for (size_t i = 0; i < names.count; i++) {
 		json_t *record = NULL;
 

@@ -43,6 +43,7 @@ struct brick_result {
 	char uuid[UUID_TEXT_MAX];
 	char device
 		[DEVICE_PATH_MAX]; /* the name it has now; differs from the order's when it moved */
+	bool unsure; /* Replaced, as it seems: one of the two disks does not say who it is */
 	char instead[BRICK_OWNER_MAX]; /* its disk is missing: what has the device's name */
 };
 
@@ -60,9 +61,16 @@ bool brick_is_there(struct node_host *h, const char *path, const char *id);
 /* Chooses the UUID and records it. To be reported before brick_prepare. */
 int brick_choose(struct node_host *h, const struct brick_order *o, char uuid[static UUID_TEXT_MAX],
 		 struct error *err);
+/* The device that has the file system of the brick on record, as find_device of the host says. */
+int brick_find(struct node_host *h, const json_t *record, char device[static DEVICE_PATH_MAX],
+	       struct error *err);
+#define BRICK_RECORD_PREFIX "brick."
+/* brick_owner.c: 1: the file system is on record for another brick of this node. */
+int brick_recorded(struct node_host *h, const char *uuid, const char *id,
+		   char by[static BRICK_OWNER_MAX], struct error *err);
 /*
- * Is the file system on this device some other brick's? Then it is formatted for none, whatever
- * wipe says; the verdict says so, or that it cannot be known.
+ * Is the file system on this device some other brick's, or may one lie inside it, unseen? Then it
+ * is formatted for none, whatever wipe says; the verdict says so, or that it cannot be known.
  */
 bool brick_spoken_for(struct node_host *h, const struct brick_order *o, const char *device,
 		      const struct device_facts *f, struct device_verdict *ret);

@@ -80,9 +80,6 @@ const struct gluster_volume *volume_view_own(const struct volume_view *view);
  */
 #define BRICK_LOST_MS (5 * 60 * 1000)
 
-/* On a pool: the id of a brick that a person gives up, though it may hold what no other has. */
-#define POOL_ANNOTATION_LOST "quartermaster.storage/lost"
-
 /*
  * Which copies are whole stands in the pool's status (status.bricks[].whole), since the agent that
  * leads next has to know it too. Sets it in a volume that was just looked at, from the marks before

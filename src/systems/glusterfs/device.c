@@ -116,3 +116,11 @@ bool device_same(const struct device_facts *a, const struct device_facts *b)
 		return true;
 	return a->wwn[0] && strcmp(a->wwn, b->wwn) == 0;
 }
+
+bool device_in(const struct device_facts *a, const struct device_facts *b)
+{
+	if (a->error || b->error || !a->partition)
+		return device_same(a, b);
+	return device_same(a, b) || (a->disk_major == b->major && a->disk_minor == b->minor) ||
+	       (b->wwn[0] && streq(a->disk_wwn, b->wwn)); /* on another path */
+}

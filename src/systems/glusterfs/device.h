@@ -20,16 +20,24 @@ void device_judge(const char *source, const struct device_facts *facts, bool wip
 
 /* Are these two the same device or directory, whatever their names? */
 bool device_same(const struct device_facts *a, const struct device_facts *b);
+/* Is `a` the device `b`, or a partition of it? */
+bool device_in(const struct device_facts *a, const struct device_facts *b);
 /* Is a device still the one that was seen, with nothing else on it than was seen? */
 bool device_unchanged(const struct device_facts *seen, const struct device_facts *now);
 
 /* The machine's own: what node_host_real uses. */
 void device_probe(const char *device, struct device_facts *ret);
 void directory_probe(const char *directory, struct device_facts *ret);
-int device_find(const char *uuid, char device[static DEVICE_PATH_MAX], struct error *err);
+int device_find(const struct disk_wanted *wanted, char device[static DEVICE_PATH_MAX],
+		struct error *err);
 /* The same with another sysfs and another look, for tests. */
 int device_find_in(const char *sysfs, void (*probe)(const char *device, struct device_facts *ret),
-		   const char *uuid, char device[static DEVICE_PATH_MAX], struct error *err);
+		   const struct disk_wanted *wanted, char device[static DEVICE_PATH_MAX],
+		   struct error *err);
+/* Is another device made of the one that has this name in sysfs? */
+bool device_held(const char *sysfs, const char *name);
+/* Says of which disk a device is a partition; false: of none. */
+bool device_part_of(const char *sysfs, struct device_facts *f);
 /*
  * Whether a device that is named by its number is no more; what was mounted from it may still be
  * there.

@@ -56,10 +56,10 @@ static void look(const char *source, void (*fn)(const char *, struct device_fact
 		return;
 	}
 	rc = spawn_call(look_child, &l, PROBE_TIMEOUT_MS, NULL);
+	/* who it is was asked before it was read: one that hangs can still be told from others */
+	*ret = *shared;
 	if (rc < 0)
 		ret->error = -rc;
-	else
-		*ret = *shared;
 	munmap(shared, sizeof(*shared));
 }
 
@@ -106,19 +106,19 @@ static int read_signatures(int fd, struct device_facts *f)
 
 /* ---- devices ------------------------------------------------------------------------------- */
 /* An identity that the disk itself gives; the same on every path to it. */
-static void read_wwn(struct device_facts *f)
+static void read_wwn(unsigned major, unsigned minor, char wwn[static 128])
 {
 	static const char *const files[] = { "wwid", "device/wwid" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(files) && !f->wwn[0]; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(files) && !wwn[0]; i++) {
 		cleanup_free char *path =
-			xasprintf("/sys/dev/block/%u:%u/%s", f->major, f->minor, files[i]);
+			xasprintf("/sys/dev/block/%u:%u/%s", major, minor, files[i]);
 		cleanup_free char *text = NULL;
 
-		if (file_read(path, sizeof(f->wwn), &text, NULL, NULL) < 0)
+		if (file_read(path, 128, &text, NULL, NULL) < 0)
 			continue;
 		text[strcspn(text, "\r\n")] = '\0';
-		snprintf(f->wwn, sizeof(f->wwn), "%s", text);
+		snprintf(wwn, 128, "%s", text);
 	}
 }
 
@@ -138,7 +138,7 @@ static bool has_entries(const char *path)
 /*
  * A map of a whole disk holds the disk, not the partitions that the kernel sees on each path to it.
  */
-static bool is_held(const char *sysfs, const char *name)
+bool device_held(const char *sysfs, const char *name)
 {
 	cleanup_free char *own = xasprintf("%s/class/block/%s/holders", sysfs, name),
 			  *partition = xasprintf("%s/class/block/%s/partition", sysfs, name),
@@ -161,7 +161,19 @@ static void read_held(struct device_facts *f)
 	cleanup_free char *link = xasprintf("/sys/dev/block/%u:%u", f->major, f->minor),
 			  *path = realpath(link, NULL);
 
-	f->held = path && is_held("/sys", strrchr(path, '/') + 1);
+	f->held = path && device_held("/sys", strrchr(path, '/') + 1);
+}
+
+bool device_part_of(const char *sysfs, struct device_facts *f)
+{
+	cleanup_free char *device = xasprintf("%s/dev/block/%u:%u", sysfs, f->major, f->minor),
+			  *partition = xasprintf("%s/partition", device),
+			  *disk = xasprintf("%s/../dev", device), *text = NULL;
+
+	f->partition = access(partition, F_OK) == 0 &&
+		       file_read(disk, 64, &text, NULL, NULL) == 0 &&
+		       sscanf(text, "%u:%u", &f->disk_major, &f->disk_minor) == 2;
+	return f->partition;
 }
 
 static void device_look(const char *device, struct device_facts *f)
@@ -180,8 +192,10 @@ static void device_look(const char *device, struct device_facts *f)
 		return;
 	f->major = major(st.st_rdev);
 	f->minor = minor(st.st_rdev);
-	read_wwn(f);
+	read_wwn(f->major, f->minor, f->wwn);
 	read_held(f);
+	if (device_part_of("/sys", f))
+		read_wwn(f->disk_major, f->disk_minor, f->disk_wwn);
 	fd = open(device, O_RDONLY | O_EXCL | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 && errno == EBUSY) {
 		f->in_use = true;
@@ -201,86 +215,6 @@ static void device_look(const char *device, struct device_facts *f)
 void device_probe(const char *device, struct device_facts *ret)
 {
 	look(device, device_look, ret);
-}
-
-/* A name with a slash in /dev has a ! in sysfs. */
-static void path_of(const char *name, char path[static DEVICE_PATH_MAX])
-{
-	snprintf(path, DEVICE_PATH_MAX, "/dev/%s", name);
-	for (char *p = path; (p = strchr(p, '!'));)
-		*p = '/';
-}
-
-/* Of a mirror or a volume group: what it shows is also on the device above. */
-static bool is_member(const struct device_facts *f)
-{
-	return strstr(f->signature, "raid_member") || strstr(f->signature, "LVM2_member") ||
-	       strstr(f->signature, "mpath_member");
-}
-
-/* A device that is not there, or has no medium, cannot be the one that is looked for. */
-static bool is_unreadable(const struct device_facts *f)
-{
-	return f->error && f->error != ENOENT && f->error != ENXIO && f->error != ENODEV &&
-	       f->error != ENOMEDIUM && f->error != EMEDIUMTYPE;
-}
-
-/*
- * Partitions and whole devices alike. A path of a multipath map, or a member of a mirror, shows the
- * file system too; it is in use by the map for ever, and what is written to it alone breaks the
- * mirror. A member without its array is none of ours. One that something else holds comes last, so
- * that whoever tries it says what is wrong.
- */
-int device_find_in(const char *sysfs, void (*probe)(const char *device, struct device_facts *ret),
-		   const char *uuid, char device[static DEVICE_PATH_MAX], struct error *err)
-{
-	cleanup_free char *list = xasprintf("%s/class/block", sysfs);
-	DIR *dir = opendir(list);
-	const struct dirent *e;
-	bool found = false, top = false;
-	char unreadable[DEVICE_PATH_MAX] = "";
-
-	if (!dir)
-		return error_errno(err, errno,
-				   "Cannot list the block devices of this machine in %s", list);
-	while (!top && (e = readdir(dir))) {
-		struct device_facts f;
-		char path[DEVICE_PATH_MAX];
-		bool held;
-
-		if (e->d_name[0] == '.' || str_has_prefix(e->d_name, "ram") ||
-		    str_has_prefix(e->d_name, "zram"))
-			continue;
-		held = is_held(sysfs, e->d_name);
-		if (held && found)
-			continue;
-		path_of(e->d_name, path);
-		probe(path, &f);
-		if (is_unreadable(&f))
-			snprintf(unreadable, sizeof(unreadable), "%s", path);
-		if (f.error || strcasecmp(f.uuid, uuid) != 0 || (!held && is_member(&f)))
-			continue;
-		snprintf(device, DEVICE_PATH_MAX, "%s", path);
-		found = true;
-		top = !held;
-	}
-	closedir(dir);
-	if (found)
-		return 0;
-	if (unreadable[0])
-		return error_set(err, EIO,
-				 "No device of this machine shows the brick's file system %s, but "
-				 "%.200s cannot be read, and may be its disk",
-				 uuid, unreadable);
-	return error_set(err, ENOENT,
-			 "No device of this machine carries the brick's file system %s: attach its "
-			 "disk",
-			 uuid);
-}
-
-int device_find(const char *uuid, char device[static DEVICE_PATH_MAX], struct error *err)
-{
-	return device_find_in("/sys", device_probe, uuid, device, err);
 }
 
 /*
@@ -351,7 +285,7 @@ static int wipe_child(void *arg)
 	cleanup_close int fd = open(w->device, O_RDWR | O_EXCL | O_CLOEXEC);
 	blkid_probe pr;
 	const char *value;
-	int rc = 0;
+	int rc;
 
 	if (fd < 0)
 		return -errno;
@@ -360,10 +294,12 @@ static int wipe_child(void *arg)
 		return -EIO;
 	blkid_probe_enable_superblocks(pr, 1);
 	blkid_probe_filter_superblocks_type(pr, BLKID_FLTR_ONLYIN, (char **)xfs);
+	/* as it is found: a damaged one is the brick's, too, and would keep its device for ever */
 	blkid_probe_set_superblocks_flags(pr, BLKID_SUBLKS_UUID | BLKID_SUBLKS_TYPE |
-						      BLKID_SUBLKS_MAGIC);
-	if (blkid_do_probe(pr) != 0)
-		rc = 0; /* wiped before */
+						      BLKID_SUBLKS_MAGIC | BLKID_SUBLKS_BADCSUM);
+	rc = blkid_do_probe(pr);
+	if (rc != 0)
+		rc = rc < 0 ? -EIO : 0; /* there is none: it was wiped before */
 	else if (blkid_probe_lookup_value(pr, "UUID", &value, NULL) != 0 ||
 		 strcasecmp(value, w->uuid) != 0)
 		rc = -EPERM;

@@ -22,7 +22,8 @@ struct node_host;
 
 /* What a look at a device or directory found, without writing a byte. */
 struct device_facts {
-	int error; /* errno of the look itself: ENOENT: not there; 0: the rest is filled in */
+	/* errno of the look itself: ENOENT: not there; 0: the rest is filled in; else WWNs may be */
+	int error;
 	bool directory; /* asked for as a directory */
 	bool block; /* is a block device; for a directory: is one, or can be made */
 	bool in_use; /* somebody holds it exclusively (mounted, RAID, LVM, swap…) */
@@ -33,10 +34,20 @@ struct device_facts {
 	int64_t size; /* bytes; of a directory: of its file system */
 	int64_t free; /* of a directory */
 	unsigned major, minor;
+	bool partition; /* of the disk of these numbers, which that alone does not keep in use */
+	unsigned disk_major, disk_minor;
+	char disk_wwn[128];
 	uint64_t inode; /* of a directory that exists */
 	char wwn[128]; /* "" where the device has none */
 	char signature[64]; /* "ext4", "gpt", "LVM2_member", …; "" for none */
 	char uuid[UUID_TEXT_MAX]; /* of the file system found, "" for none */
+};
+
+/* The disk of a brick, which is looked for. */
+struct disk_wanted {
+	const char *uuid; /* of its XFS file system */
+	const char *wwn; /* of the disk on which it was used last; NULL: not known */
+	const char *mountpoint; /* where it is mounted when it is in use; NULL: nowhere */
 };
 
 struct node_identity {
@@ -71,11 +82,12 @@ struct node_host_ops {
 	void (*probe_directory)(struct node_host *h, const char *directory,
 				struct device_facts *ret);
 	/*
-	 * The device that carries an XFS file system of this UUID, under whatever name; -ENOENT:
-	 * none; -EIO: none, but a device could not be read. Where it is seen on several, on the paths of a multipath map or the members of an
-	 * array too: the uppermost.
+	 * The device that carries this file system, under whatever name; -ENOENT: none; -EIO: none,
+	 * but a device that may be it could not be read. Where it is seen on the paths of a
+	 * multipath map or the members of an array too: the uppermost. Where it was copied to
+	 * another disk: what is mounted, else the disk of that WWN, else -ENOTUNIQ.
 	 */
-	int (*find_device)(struct node_host *h, const char *uuid,
+	int (*find_device)(struct node_host *h, const struct disk_wanted *wanted,
 			   char device[static DEVICE_PATH_MAX], struct error *err);
 	/*
 	 * Makes an XFS file system of this UUID on the device that was seen, in place of what was

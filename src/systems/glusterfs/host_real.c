@@ -79,10 +79,10 @@ static void real_probe_directory(struct node_host *h, const char *directory,
 	directory_probe(directory, ret);
 }
 
-static int real_find_device(struct node_host *h, const char *uuid,
+static int real_find_device(struct node_host *h, const struct disk_wanted *wanted,
 			    char device[static DEVICE_PATH_MAX], struct error *err)
 {
-	return device_find(uuid, device, err);
+	return device_find(wanted, device, err);
 }
 
 static int real_format(struct node_host *h, const char *device, const struct device_facts *seen,
@@ -205,8 +205,11 @@ static int real_brick_usage(struct node_host *h, const char *volume, const char 
 	struct statvfs vfs;
 	struct stat st;
 
+	/* one that was shut down still tells how large it is */
+	if (stat(path, &st) < 0)
+		return error_errno(err, errno, "Cannot look at the brick %s", path);
 	/* what is in memory of a file system whose disk is gone may still answer */
-	if (stat(path, &st) == 0 && major(st.st_dev) != 0 &&
+	if (major(st.st_dev) != 0 &&
 	    device_gone(major(st.st_dev), minor(st.st_dev)))
 		return error_set(err, ENODEV, "The disk of the brick %s is gone", path);
 	if (statvfs(path, &vfs) < 0)

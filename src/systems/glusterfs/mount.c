@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -59,13 +60,24 @@ bool mountinfo_device(const char *text, const char *mountpoint, dev_t *ret)
 	return found;
 }
 
-/* The kernel's table is asked, not the file system: one whose disk is gone answers with errors. */
-static int mounted_at(const char *mountpoint, dev_t *ret, struct error *err)
+char *mount_resolve(const char *mountpoint)
 {
-	cleanup_free char *text = NULL;
+	const char *slash = strrchr(mountpoint, '/');
+	cleanup_free char *before = xstrndup(mountpoint, slash ? (size_t)(slash - mountpoint) : 0),
+			  *parent = realpath(before[0] ? before : "/", NULL);
+
+	if (!slash || !parent)
+		return xstrdup(mountpoint);
+	return xasprintf("%s%s", streq(parent, "/") ? "" : parent, slash);
+}
+
+/* The kernel's table is asked, not the file system: one whose disk is gone answers with errors. */
+int mount_device_at(const char *mountpoint, dev_t *ret, struct error *err)
+{
+	cleanup_free char *text = NULL, *resolved = mount_resolve(mountpoint);
 	int rc = file_read("/proc/self/mountinfo", 0, &text, NULL, err);
 
-	return rc < 0 ? rc : mountinfo_device(text, mountpoint, ret);
+	return rc < 0 ? rc : mountinfo_device(text, resolved, ret);
 }
 
 /*
@@ -109,7 +121,7 @@ int brick_mount(const char *device, const char *mountpoint, struct error *err)
 	struct mount_call m = { .device = device, .mountpoint = mountpoint };
 	dev_t there = 0;
 	struct stat dev;
-	int rc, old = mounted_at(mountpoint, &there, err);
+	int rc, old = mount_device_at(mountpoint, &there, err);
 
 	if (old < 0)
 		return old;

@@ -25,6 +25,8 @@ int volume_type_parse(const char *text, struct volume_type *ret, struct error *e
 
 /* On a pool that is being deleted: it holds no volume of anybody, and its Gluster volume may go. */
 #define POOL_ANNOTATION_EMPTY "quartermaster.storage/empty"
+/* On a pool: the id of a brick that a person gives up, though it may hold what no other has. */
+#define POOL_ANNOTATION_LOST "quartermaster.storage/lost"
 /* It is being deleted, and nothing is in it any more. Until then it serves, and is kept whole. */
 bool volume_is_to_go(const json_t *pool);
 

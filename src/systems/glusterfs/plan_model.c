@@ -144,6 +144,7 @@ static struct source *node_add_source(struct plan_node *n, const char *name, boo
 	s->fit = streq(state, "Available") || streq(state, "Ready");
 	if (streq(state, "Missing") && streq(jstr(report, "reason"), "Replaced"))
 		s->replaced = jstr(report, "brick");
+	s->unsure = s->replaced && jbool(report, "unsure");
 	if (is_lost(s))
 		source_next_id(s);
 	return s;

@@ -22,6 +22,7 @@ struct source {
 	bool listed; /* in the node's spec, as opposed to known from a pool only */
 	bool fit; /* the agent says that it can be used */
 	const char *replaced; /* the brick whose disk is gone, with this one in its place, or NULL */
+	bool unsure; /* that may be the brick's own all the same, with its first sector broken */
 	struct plan_pool *pool; /* the pool whose spec names it, NULL: none */
 	bool taken; /* by a pool, or still held by one that it is leaving */
 	const struct source
@@ -110,6 +111,13 @@ void plan_pools(struct plan_model *m);
 void plan_pool_change(struct plan_model *m, struct plan_pool *p, char *why /* stolen */);
 void plan_note_prepared(struct plan_model *m, struct plan_pool *p);
 json_t *plan_nodes(struct plan_model *m);
+
+/* plan_spare.c: the pool, or volume beside it, that may need what this brick held; NULL: none. */
+struct needed {
+	const struct plan_pool *pool;
+	const char *id; /* of its own brick there */
+};
+struct needed plan_needed(const struct plan_model *m, const struct plan_pool *p, const char *id);
 
 /* plan_children.c ------------------------------------------------------------------------------- */
 /* Their bricks, beside those of their parents as these are planned. */

@@ -73,6 +73,8 @@ static struct source *choose_same_place(struct plan_model *m, const struct plan_
 	    p->type.layout == LAYOUT_NONE || !was_replaced(m, p, s, jstr(b, "id")) ||
 	    !streq(s->node->wanted, p->cluster) || (!jbool(b, "arbiter") && s->size < need))
 		return NULL;
+	if (s->unsure && plan_needed(m, p, jstr(b, "id")).pool)
+		return NULL;
 	source_next_id(s);
 	s->replaced = NULL;
 	return s;
@@ -183,6 +185,23 @@ static void hold_brick(struct plan_model *m, const struct plan_pool *p, const js
 		     why, p->name, volumes, volumes == 1 ? "" : "s", kind, same);
 }
 
+/* True: what seems to be another disk may be the brick's own, and is not used yet. */
+static bool hold_unsure(struct plan_model *m, const struct plan_pool *p, const json_t *b)
+{
+	const struct source *s = model_source(m, jstr(b, "id"));
+	struct needed n = plan_needed(m, p, jstr(b, "id"));
+
+	if (!s || !s->unsure || !was_replaced(m, p, s, jstr(b, "id")) || !n.pool)
+		return false;
+	plan_finding(m, jstr(b, "node"), s->name, p->name, "Held",
+		     "held: another disk seems to be in the place of %s of node %s, but it may be "
+		     "the old one, damaged, and too few others of pool %s are known to be whole: "
+		     "bring the old disk back; or give up what only it has: annotate StoragePool "
+		     "%s with " POOL_ANNOTATION_LOST "=%s",
+		     s->name, s->node->name, n.pool->name, n.pool->name, n.id);
+	return true;
+}
+
 static void edit_pool(struct plan_model *m, struct plan_pool *p)
 {
 	size_t i;
@@ -210,7 +229,8 @@ static void edit_pool(struct plan_model *m, struct plan_pool *p)
 				give_up_pool(m, p, why);
 			return;
 		}
-		hold_brick(m, p, b, need, why);
+		if (!hold_unsure(m, p, b))
+			hold_brick(m, p, b, need, why);
 	}
 }
 

@@ -65,10 +65,11 @@ static void probe(struct node_host *h, const char *device, struct device_facts *
 	snprintf(f->signature, sizeof(f->signature), "%s", w->uuid[0] ? "xfs" : "");
 }
 
-static int find_device(struct node_host *h, const char *uuid, char device[static DEVICE_PATH_MAX],
+static int find_device(struct node_host *h, const struct disk_wanted *w,
+		char device[static DEVICE_PATH_MAX],
 		       struct error *err)
 {
-	if (OF(h, host)->away || !streq(OF(h, host)->uuid, uuid))
+	if (OF(h, host)->away || !streq(OF(h, host)->uuid, w->uuid))
 		return -ENOENT;
 	snprintf(device, DEVICE_PATH_MAX, "/dev/vdb");
 	return 0;
@@ -592,20 +593,21 @@ static void a_disk_that_goes_is_seen_at_once(void **state)
 }
 
 /* The planner is told that another disk has the name, and by which brick it must not go. */
-static void a_disk_in_its_place_is_reported(void **state)
+static void disk_in_its_place(const char *had, const char *has)
 {
 	struct world w;
 
 	world_init(&w, NEW_PATH);
-	w.wwn = "naa.1";
+	w.wwn = had;
 	assert_int_equal(look(&w), 0);
-	assert_string_equal(jstr(w.record, "wwn"), "naa.1");
+	assert_true(!had || streq(jstr(w.record, "wwn"), had));
 	w.mounted = false;
 	w.uuid[0] = '\0';
-	w.wwn = "naa.2";
+	w.wwn = has;
 	w.agent.state->next_full_ms = 0;
 	assert_int_equal(look(&w), 0);
 	assert_string_equal(jstr(device_line(&w), "reason"), "NotFound");
+	assert_false(jbool(device_line(&w), "unsure"));
 	/* half a minute later */
 	json_t *missing = json_object_get(w.agent.state->missing, ID);
 	json_object_set_new(missing, "since", json_integer(jint(missing, "since") - 31000));
@@ -613,11 +615,48 @@ static void a_disk_in_its_place_is_reported(void **state)
 	assert_int_equal(look(&w), 0);
 	assert_string_equal(device_state(&w), "Missing");
 	assert_string_equal(jstr(device_line(&w), "reason"), "Replaced");
-	assert_string_equal(jstr(device_line(&w), "wwn"), "naa.2");
+	assert_true(!has || streq(jstr(device_line(&w), "wwn"), has));
 	assert_string_equal(jstr(device_line(&w), "brick"), ID);
 	assert_string_equal(json_string_value(json_array_get(jget(device_line(&w), "lost"), 0)),
 			    ID);
+	assert_int_equal(jbool(device_line(&w), "unsure"), !had || !has);
 	assert_int_equal(w.formats, 0);
+	world_done(&w);
+}
+
+static void a_disk_in_its_place_is_reported(void **state)
+{
+	disk_in_its_place("naa.1", "naa.2");
+	disk_in_its_place("naa.1", NULL);
+	disk_in_its_place(NULL, NULL);
+}
+
+/* After a restart two names lead to its disk, and the other had a brick, too: it stays in use. */
+static void two_names_of_one_disk(void **state)
+{
+	struct world w;
+
+	world_init(&w, NEW_PATH);
+	jset(w.node, json_pack("[s, s]", "/dev/vda", "/dev/vdb"), "spec", "devices");
+	json_array_insert_new(jget(w.node, "status", "plan", "bricks"), 0,
+			      json_pack("{s:s, s:s, s:s, s:s, s:b}", "id", "b-00000000000a",
+					"device", "/dev/vda", "pool", "p-1", "path",
+					"/b/b-00000000000a/.quartermaster-b-00000000000a/brick",
+					"wipe", 1));
+	assert_int_equal(look(&w), 0);
+	assert_string_equal(jstr(json_array_get(jget(w.node, "status", "agent", "devices"), 1),
+				 "state"),
+			    "Ready");
+	assert_true(w.mounted);
+	assert_true(jbool(json_array_get(jget(w.node, "status", "agent", "bricks"), 1), "mounted"));
+	assert_int_equal(w.formats, 0);
+	assert_string_not_equal(device_state(&w), "Ready");
+	/* one of them is no brick's: it is named twice */
+	json_array_remove(jget(w.node, "status", "plan", "bricks"), 0);
+	w.agent.state->next_full_ms = 0;
+	assert_int_equal(look(&w), 0);
+	assert_string_equal(jstr(device_line(&w), "reason"), "Duplicate");
+	assert_true(w.mounted);
 	world_done(&w);
 }
 
@@ -833,6 +872,7 @@ int main(void)
 		cmocka_unit_test(wipe_asks_the_nodes),
 		cmocka_unit_test(a_disk_that_goes_is_seen_at_once),
 		cmocka_unit_test(a_disk_in_its_place_is_reported),
+		cmocka_unit_test(two_names_of_one_disk),
 		cmocka_unit_test(release_is_asked_of_the_api),
 		cmocka_unit_test(release_names_the_pool),
 		cmocka_unit_test(order_for_a_former_pool),

@@ -51,12 +51,13 @@ static void m_probe(struct node_host *h, const char *device, struct device_facts
 	snprintf(f->uuid, sizeof(f->uuid), "%s", m->uuid);
 }
 
-static int m_find(struct node_host *h, const char *uuid, char device[static DEVICE_PATH_MAX],
+static int m_find(struct node_host *h, const struct disk_wanted *w,
+		char device[static DEVICE_PATH_MAX],
 		  struct error *err)
 {
 	struct model *m = model(h);
 
-	if (!m->present || !streq(m->uuid, uuid))
+	if (!m->present || !streq(m->uuid, w->uuid))
 		return -ENOENT;
 	snprintf(device, DEVICE_PATH_MAX, "%s", m->moved ? "/dev/vdz" : "/dev/vdb");
 	return 0;

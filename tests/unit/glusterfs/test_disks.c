@@ -5,10 +5,12 @@
  */
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/spawn.h"
 #include "systems/glusterfs/brick.h"
 #include "systems/glusterfs/mount.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,6 +33,8 @@ struct disk {
 	char signature[32], uuid[UUID_TEXT_MAX];
 	char mounted[64];
 	bool held, broken;
+	bool shut_down, open_files; /* what is mounted of it */
+	const struct disk *part_of;
 	json_t *marker;
 	int formats, wipes;
 };
@@ -83,6 +87,8 @@ static void probe(struct node_host *h, const char *device, struct device_facts *
 	f->block = true;
 	f->size = 2LL << 30;
 	f->minor = (unsigned)(d - machine(h)->disks);
+	f->partition = d->part_of;
+	f->disk_minor = d->part_of ? (unsigned)(d->part_of - machine(h)->disks) : 0;
 	f->held = d->held;
 	f->in_use = d->mounted[0] || d->held;
 	snprintf(f->wwn, sizeof(f->wwn), "%s", d->wwn ? d->wwn : "");
@@ -90,18 +96,27 @@ static void probe(struct node_host *h, const char *device, struct device_facts *
 	snprintf(f->uuid, sizeof(f->uuid), "%s", d->uuid);
 }
 
-static int find(struct node_host *h, const char *uuid, char device[static DEVICE_PATH_MAX],
-		struct error *err)
+static int find(struct node_host *h, const struct disk_wanted *w,
+		char device[static DEVICE_PATH_MAX], struct error *err)
 {
-	for (size_t i = 0; i < DISKS; i++) {
-		struct disk *d = &machine(h)->disks[i];
+	const struct disk *found = NULL;
+	int count = 0;
 
-		if (d->name && !d->held && streq(d->uuid, uuid)) {
-			snprintf(device, DEVICE_PATH_MAX, "%s", d->name);
-			return 0;
-		}
+	for (size_t i = 0; i < DISKS; i++) {
+		const struct disk *d = &machine(h)->disks[i];
+		bool best = d->mounted[0] || (d->wwn && streq(d->wwn, w->wwn));
+
+		if (!d->name || d->held || !streq(d->uuid, w->uuid))
+			continue;
+		count = best ? -DISKS : count + 1;
+		if (best || !found)
+			found = d;
 	}
-	return -ENOENT;
+	if (count > 1)
+		return error_set(err, ENOTUNIQ, "there are two");
+	if (found)
+		snprintf(device, DEVICE_PATH_MAX, "%s", found->name);
+	return found ? 0 : -ENOENT;
 }
 
 static int format(struct node_host *h, const char *device, const struct device_facts *seen,
@@ -138,6 +153,8 @@ static int mount_device(struct node_host *h, const char *device, const char *uui
 		return error_set(err, EBUSY, "%s is held", device);
 	if (d->broken)
 		return error_set(err, EUCLEAN, "%s does not mount", device);
+	if (streq(d->mounted, mountpoint))
+		return 1;
 	snprintf(d->mounted, sizeof(d->mounted), "%s", mountpoint);
 	return 0;
 }
@@ -146,8 +163,10 @@ static int unmount(struct node_host *h, const char *mountpoint, struct error *er
 {
 	struct disk *d = mounted_for(machine(h), mountpoint);
 
+	if (d && d->open_files)
+		return error_set(err, EBUSY, "%s is busy", mountpoint);
 	if (d)
-		d->mounted[0] = '\0';
+		d->mounted[0] = '\0', d->shut_down = false;
 	return 0;
 }
 
@@ -168,6 +187,8 @@ static int read_marker(struct node_host *h, const char *root, json_t **ret, stru
 {
 	struct disk *d = mounted_for(machine(h), root);
 
+	if (d && d->shut_down)
+		return error_set(err, EIO, "%s cannot be read", root);
 	if (!d || !d->marker)
 		return -ENOENT;
 	*ret = json_incref(d->marker);
@@ -311,6 +332,113 @@ static void wipe_spares_the_nodes_own_brick(void **state)
 	machine_done(&m);
 }
 
+/* What is on record of a brick that was in use, whose disk is not to be seen. */
+static json_t *missing_brick(const char *wwn)
+{
+	return json_pack("{s:s, s:s, s:s, s:s, s:s*, s:b}", "id", ID_A, "uuid", "1111", "device",
+			 "/dev/md0", "path", PATH_OF(ID_A), "wwn", wwn, "ready", 1);
+}
+
+/*
+ * Brick a lies inside of what sdc is today: an array that is not up, an encrypted disk, a
+ * partition. Its file system is to be seen nowhere, and sdc may be erased.
+ */
+static void wipe_spares_what_a_brick_lies_in(void **state)
+{
+	static const char *const signatures[] = { "crypto_LUKS", "linux_raid_member",
+						  "LVM2_member", "gpt" };
+	struct brick_order wiped = brick_b;
+	struct brick_result r;
+
+	wiped.wipe = true;
+	for (size_t i = 0; i < ARRAY_SIZE(signatures); i++) {
+		struct machine m;
+
+		machine_init(&m);
+		snprintf(m.disks[1].signature, sizeof(m.disks[1].signature), "%s", signatures[i]);
+		json_object_set_new(m.records, "brick." ID_A, missing_brick(NULL));
+		assert_string_equal(prepare(&m, &wiped, &r), "Refused");
+		assert_string_equal(r.verdict.reason, "OwnerUnknown");
+		assert_non_null(strstr(r.verdict.message, ID_A));
+		/* nor when it was given up, unless a person erases it */
+		json_object_update_new(json_object_get(m.records, "brick." ID_A),
+				       json_pack("{s:b, s:b}", "released", 1, "replaced", 1));
+		assert_string_equal(prepare(&m, &wiped, &r), "Refused");
+		assert_int_equal(m.disks[1].formats, 0);
+		/* what is to be freed needs no care */
+		json_object_del(json_object_get(m.records, "brick." ID_A), "replaced");
+		assert_string_equal(prepare(&m, &wiped, &r), "Ready");
+		assert_int_equal(m.disks[1].formats, 1);
+		machine_done(&m);
+	}
+}
+
+/* It is seen elsewhere, or was on a disk that says that it is another. */
+static void wipe_goes_on_where_all_bricks_are_seen(void **state)
+{
+	struct brick_order wiped = brick_b;
+	struct machine m;
+	struct brick_result r;
+
+	wiped.wipe = true;
+	machine_init(&m);
+	snprintf(m.disks[1].signature, sizeof(m.disks[1].signature), "gpt");
+	json_object_set_new(m.records, "brick." ID_A, missing_brick(NULL));
+	snprintf(m.disks[0].uuid, sizeof(m.disks[0].uuid), "1111");
+	m.disks[0].part_of = &m.disks[1]; /* sdc's own partition, which is not mounted */
+	assert_string_equal(prepare(&m, &wiped, &r), "Refused");
+	m.disks[0].part_of = NULL;
+	assert_string_equal(prepare(&m, &wiped, &r), "Ready");
+	machine_done(&m);
+	machine_init(&m);
+	snprintf(m.disks[1].signature, sizeof(m.disks[1].signature), "gpt");
+	json_object_set_new(m.records, "brick." ID_A, missing_brick("naa.7"));
+	assert_string_equal(prepare(&m, &wiped, &r), "Ready");
+	machine_done(&m);
+}
+
+/* A directory says nothing of the disk below it: it is there, or may be anywhere. */
+static void wipe_spares_what_a_directory_may_lie_on(void **state)
+{
+	struct brick_order wiped = brick_b;
+	struct machine m;
+	struct brick_result r;
+
+	wiped.wipe = true;
+	machine_init(&m);
+	snprintf(m.disks[1].signature, sizeof(m.disks[1].signature), "gpt");
+	json_object_set_new(m.records, "brick." ID_A,
+			    json_pack("{s:s, s:s, s:s, s:s, s:b}", "id", ID_A, "uuid", "1111",
+				      "directory", "/bricks", "path",
+				      "/bricks/.quartermaster-" ID_A "/brick", "ready", 1));
+	assert_string_equal(prepare(&m, &wiped, &r), "Refused");
+	assert_string_equal(r.verdict.reason, "OwnerUnknown");
+	snprintf(m.disks[0].mounted, sizeof(m.disks[0].mounted), "/bricks/.quartermaster-" ID_A);
+	m.disks[0].marker = json_pack("{s:s}", "id", ID_A);
+	assert_string_equal(prepare(&m, &wiped, &r), "Ready");
+	machine_done(&m);
+}
+
+/* Two names of one disk, each with an order, and the disk may be erased: the first one has it. */
+static void two_names_format_once(void **state)
+{
+	struct brick_order one = brick_a, two = brick_b;
+	struct machine m;
+	struct brick_result r;
+
+	machine_init(&m);
+	one.wipe = two.wipe = true;
+	two.device = one.device;
+	assert_string_equal(prepare(&m, &one, &r), "Ready");
+	assert_string_equal(prepare(&m, &two, &r), "Refused");
+	restart(&m);
+	assert_string_equal(prepare(&m, &two, &r), "Refused");
+	assert_string_equal(r.verdict.reason, "OtherBrick");
+	assert_string_equal(prepare(&m, &one, &r), "Ready");
+	assert_int_equal(m.disks[0].formats, 1);
+	machine_done(&m);
+}
+
 static int answer; /* of the nodes */
 
 static int claimed(void *userdata, const char *uuid, const char *id,
@@ -433,6 +561,7 @@ static void another_disk_has_the_name(void **state)
 	static const struct {
 		const char *had, *has, *signature;
 		const char *reason;
+		bool unsure;
 	} cases[] = {
 		{ "naa.0", "naa.9", "", "Replaced" },
 		{ "naa.0", "naa.9", "ext4", "NotFound" },
@@ -440,9 +569,10 @@ static void another_disk_has_the_name(void **state)
 		{ "naa.0", "naa.0", "", "Erased" },
 		{ "naa.0", "naa.0", "ext4", "Erased" },
 		/* neither says who it is */
-		{ NULL, NULL, "", "Replaced" },
+		{ NULL, NULL, "", "Replaced", true },
 		{ NULL, NULL, "ext4", "NotFound" },
-		{ "naa.0", NULL, "", "Replaced" },
+		{ "naa.0", NULL, "", "Replaced", true },
+		{ NULL, "naa.9", "", "Replaced", true },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -455,6 +585,7 @@ static void another_disk_has_the_name(void **state)
 		restart(&m);
 		assert_string_equal(put_in_place(&m, cases[i].has, cases[i].signature, &r),
 				    cases[i].reason);
+		assert_int_equal(r.unsure, cases[i].unsure);
 		machine_done(&m);
 	}
 }
@@ -538,6 +669,82 @@ static void the_old_disk_comes_back_in_time(void **state)
 	machine_done(&m);
 }
 
+/* Its path timed out, and is back under the same name: what is mounted answers nothing. */
+static void a_disk_that_failed_is_mounted_again(void **state)
+{
+	struct machine m;
+	struct brick_result r;
+
+	machine_init(&m);
+	assert_string_equal(prepare(&m, &brick_a, &r), "Ready");
+	m.disks[0].shut_down = m.disks[0].open_files = true;
+	assert_string_equal(prepare(&m, &brick_a, &r), "Failed");
+	assert_string_equal(r.verdict.reason, "MountFailed");
+	m.disks[0].open_files = false;
+	assert_string_equal(prepare(&m, &brick_a, &r), "Ready");
+	assert_false(m.disks[0].shut_down);
+	assert_string_equal(m.disks[0].mounted, "/bricks/" ID_A);
+	assert_int_equal(m.disks[0].formats, 1);
+	machine_done(&m);
+}
+
+/* ---- a disk that was copied ------------------------------------------------------------------ */
+/* A copy of days ago is still attached, and has the name of the brick's disk after a restart. */
+static void the_disk_is_mounted_not_its_copy(void **state)
+{
+	struct machine m;
+	struct brick_result r;
+
+	machine_init(&m);
+	assert_string_equal(prepare(&m, &brick_a, &r), "Ready");
+	restart(&m);
+	m.disks[1] = m.disks[0];
+	json_incref(m.disks[1].marker);
+	m.disks[1].name = "/dev/sdc";
+	m.disks[1].wwn = "naa.1";
+	swap_names(&m);
+	assert_string_equal(prepare(&m, &brick_a, &r), "Ready");
+	assert_string_equal(r.device, "/dev/sdc");
+	assert_string_equal(m.disks[1].mounted, "");
+	assert_string_equal(jstr(record_of(&m, ID_A), "wwn"), "naa.0");
+	/* it comes alone: then it was restored from it */
+	restart(&m);
+	m.disks[0].name = NULL;
+	assert_string_equal(prepare(&m, &brick_a, &r), "Ready");
+	assert_string_equal(r.device, "/dev/sdb");
+	assert_string_equal(jstr(record_of(&m, ID_A), "wwn"), "naa.1");
+	machine_done(&m);
+}
+
+/* Nothing tells them apart: none is mounted, and none is erased, until a person has decided. */
+static void two_that_cannot_be_told_apart(void **state)
+{
+	struct machine m;
+	struct brick_result r;
+
+	machine_init(&m);
+	m.disks[0].wwn = NULL;
+	assert_string_equal(prepare(&m, &brick_a, &r), "Ready");
+	m.disks[1] = m.disks[0];
+	json_incref(m.disks[1].marker);
+	m.disks[1].name = "/dev/sdc";
+	m.disks[1].mounted[0] = '\0';
+	/* one that comes while the brick is in use is not the brick */
+	assert_string_equal(prepare(&m, &brick_a, &r), "Ready");
+	assert_string_equal(r.device, "/dev/sdb");
+	restart(&m);
+	assert_string_equal(prepare(&m, &brick_a, &r), "Failed");
+	assert_string_equal(r.verdict.reason, "Ambiguous");
+	assert_string_equal(m.disks[0].mounted, "");
+	assert_string_equal(m.disks[1].mounted, "");
+	assert_true(brick_release(&m.host, ID_A, NULL) < 0);
+	assert_int_equal(m.disks[0].wipes + m.disks[1].wipes, 0);
+	m.disks[1].name = NULL;
+	assert_int_equal(brick_release(&m.host, ID_A, NULL), 0);
+	assert_int_equal(m.disks[0].wipes, 1);
+	machine_done(&m);
+}
+
 /* ---- several paths to one disk -------------------------------------------------------------- */
 /* The device of the spec is a path of a map since: the map is mounted, and freed. */
 static void the_map_is_used_not_its_path(void **state)
@@ -574,6 +781,42 @@ static void add_block(const char *sysfs, const char *name, const char *below, co
 		assert_int_equal(mkdir(entry, 0755), 0);
 	if (below)
 		assert_int_equal(file_write(partition, "1\n", 2, 0644, NULL), 0);
+}
+
+/* As in /sys/dev/block: 8:16 is sdb, 8:17 its partition. */
+static void a_partition_says_whose_it_is(void **state)
+{
+	char dir[] = "/tmp/qm-sysfs.XXXXXX";
+	struct device_facts f = { .block = true, .major = 8, .minor = 17 },
+			    disk = { .block = true, .major = 8, .minor = 16 };
+	cleanup_free char *numbers = NULL, *class = NULL, *link = NULL, *part = NULL, *dev = NULL;
+
+	assert_non_null(mkdtemp(dir));
+	class = xasprintf("%s/class/block", dir);
+	numbers = xasprintf("%s/dev/block", dir);
+	assert_int_equal(mkdir_parents(class, 0755, NULL), 0);
+	assert_int_equal(mkdir_parents(numbers, 0755, NULL), 0);
+	add_block(dir, "sdb", NULL, NULL);
+	add_block(dir, "sdb1", "sdb", NULL);
+	part = xasprintf("%s/devices/sdb/sdb1", dir);
+	link = xasprintf("%s/8:17", numbers);
+	dev = xasprintf("%s/devices/sdb/dev", dir);
+	assert_int_equal(symlink(part, link), 0);
+	assert_int_equal(file_write(dev, "8:16\n", 5, 0644, NULL), 0);
+	assert_true(device_part_of(dir, &f));
+	assert_false(device_part_of(dir, &disk));
+	assert_true(device_in(&f, &disk));
+	assert_true(device_in(&disk, &disk));
+	assert_false(device_in(&disk, &f));
+	assert_int_equal(remove_tree(dir, NULL), 0);
+}
+
+static int find_uuid(const char *sysfs, void (*look)(const char *, struct device_facts *),
+		     const char *uuid, char device[static DEVICE_PATH_MAX])
+{
+	struct disk_wanted w = { .uuid = uuid };
+
+	return device_find_in(sysfs, look, &w, device, NULL);
 }
 
 static bool array_runs; /* its members carry what it carries, behind their own superblock */
@@ -623,14 +866,14 @@ static void the_uppermost_is_found(void **state)
 	add_block(dir, "sdd", NULL, "md0");
 	add_block(dir, "md0", NULL, NULL);
 	add_block(dir, "cciss!c0d0", NULL, NULL);
-	assert_int_equal(device_find_in(dir, probe_paths, "1111", device, NULL), 0);
+	assert_int_equal(find_uuid(dir, probe_paths, "1111", device), 0);
 	assert_string_equal(device, "/dev/dm-1");
 	array_runs = true;
-	assert_int_equal(device_find_in(dir, probe_paths, "2222", device, NULL), 0);
+	assert_int_equal(find_uuid(dir, probe_paths, "2222", device), 0);
 	assert_string_equal(device, "/dev/md0");
-	assert_int_equal(device_find_in(dir, probe_paths, "3333", device, NULL), 0);
+	assert_int_equal(find_uuid(dir, probe_paths, "3333", device), 0);
 	assert_string_equal(device, "/dev/cciss/c0d0");
-	assert_int_equal(device_find_in(dir, probe_paths, "4444", device, NULL), -ENOENT);
+	assert_int_equal(find_uuid(dir, probe_paths, "4444", device), -ENOENT);
 	assert_int_equal(remove_tree(dir, NULL), 0);
 }
 
@@ -649,13 +892,100 @@ static void a_member_alone_is_not_used(void **state)
 	assert_int_equal(mkdir_parents(class, 0755, NULL), 0);
 	add_block(dir, "sdc", NULL, NULL);
 	add_block(dir, "sdd", NULL, NULL);
-	assert_int_equal(device_find_in(dir, probe_paths, "2222", device, NULL), -ENOENT);
+	assert_int_equal(find_uuid(dir, probe_paths, "2222", device), -ENOENT);
 	assert_int_equal(remove_tree(dir, NULL), 0);
+}
+
+/* A disk, its copy, and another path to it. */
+static void probe_copies(const char *device, struct device_facts *f)
+{
+	*f = (struct device_facts){ .block = true, .minor = (unsigned)device[7] };
+	snprintf(f->uuid, sizeof(f->uuid), "1111");
+	snprintf(f->wwn, sizeof(f->wwn), "naa.%c",
+		 str_has_suffix(device, "sdc") ? 'b' : device[7]);
+	if (str_has_suffix(device, "sdd") || str_has_suffix(device, "sde"))
+		f->wwn[0] = '\0';
+}
+
+/* Whatever order the machine lists them in, a copy is not taken for the brick. */
+static void a_copy_is_not_taken_for_it(void **state)
+{
+	static const struct {
+		const char *names[3], *wwn;
+		const char *found; /* NULL: none is */
+	} cases[] = {
+		{ { "sda", "sdb" }, "naa.b", "/dev/sdb" },
+		{ { "sdb", "sda" }, "naa.a", "/dev/sda" },
+		{ { "sda", "sdd" }, "naa.a", "/dev/sda" },
+		/* a disk that was restored from a copy: there is no other */
+		{ { "sda" }, "naa.9", "/dev/sda" },
+		{ { "sdd" }, "naa.9", "/dev/sdd" },
+		{ { "sda" }, NULL, "/dev/sda" },
+		/* two that are nothing to choose between */
+		{ { "sda", "sdb" }, "naa.9", NULL },
+		{ { "sda", "sdb" }, NULL, NULL },
+		{ { "sdd", "sde" }, "naa.a", NULL },
+		{ { "sda", "sdd", "sde" }, NULL, NULL },
+		/* two paths to one */
+		{ { "sdb", "sdc" }, NULL, "/dev/sd" },
+		{ { "sdb", "sdc", "sda" }, "naa.b", "/dev/sd" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct disk_wanted w = { .uuid = "1111", .wwn = cases[i].wwn };
+		char dir[] = "/tmp/qm-sysfs.XXXXXX", device[DEVICE_PATH_MAX];
+		struct error err = ERROR_INIT;
+		cleanup_free char *class = NULL;
+
+		assert_non_null(mkdtemp(dir));
+		class = xasprintf("%s/class/block", dir);
+		assert_int_equal(mkdir_parents(class, 0755, NULL), 0);
+		for (size_t k = 0; k < ARRAY_SIZE(cases[i].names) && cases[i].names[k]; k++)
+			add_block(dir, cases[i].names[k], NULL, NULL);
+		assert_int_equal(device_find_in(dir, probe_copies, &w, device, &err),
+				 cases[i].found ? 0 : -ENOTUNIQ);
+		if (cases[i].found)
+			assert_true(str_has_prefix(device, cases[i].found));
+		else
+			assert_non_null(strstr(err.message, "neither is mounted"));
+		assert_int_equal(remove_tree(dir, NULL), 0);
+	}
 }
 
 static void probe_broken(const char *device, struct device_facts *ret)
 {
-	*ret = (struct device_facts){ .error = str_has_suffix(device, "sdc") ? EIO : ENOMEDIUM };
+	*ret = (struct device_facts){ .error = str_has_prefix(device, "/dev/sdc") ? EIO : ENOMEDIUM,
+				      .partition = str_has_suffix(device, "1") };
+	snprintf(ret->partition ? ret->disk_wwn : ret->wwn, sizeof(ret->wwn), "naa.c");
+}
+
+static int find_named(const char *sysfs, const char *wwn)
+{
+	struct disk_wanted w = { .uuid = "2222", .wwn = wwn };
+	char device[DEVICE_PATH_MAX];
+
+	return device_find_in(sysfs, probe_broken, &w, device, NULL);
+}
+
+/* A dead disk of somebody else does not keep one from being replaced. */
+static void others_need_not_be_readable(void **state)
+{
+	char dir[] = "/tmp/qm-sysfs.XXXXXX";
+	cleanup_free char *class = NULL, *holder = NULL;
+
+	assert_non_null(mkdtemp(dir));
+	class = xasprintf("%s/class/block", dir);
+	assert_int_equal(mkdir_parents(class, 0755, NULL), 0);
+	add_block(dir, "sdc", NULL, NULL);
+	add_block(dir, "sdc1", "sdc", NULL);
+	assert_int_equal(find_named(dir, "naa.c"), -EIO);
+	assert_int_equal(find_named(dir, NULL), -EIO);
+	assert_int_equal(find_named(dir, "naa.a"), -ENOENT);
+	/* a path that stands by: what is on it shows on the map */
+	holder = xasprintf("%s/devices/sdc/holders/dm-0", dir);
+	assert_int_equal(mkdir(holder, 0755), 0);
+	assert_int_equal(find_named(dir, NULL), -ENOENT);
+	assert_int_equal(remove_tree(dir, NULL), 0);
 }
 
 /* One that cannot be read may be the disk: that it is gone, and was replaced, does not follow. */
@@ -669,11 +999,60 @@ static void unreadable_is_not_gone(void **state)
 	class = xasprintf("%s/class/block", dir);
 	assert_int_equal(mkdir_parents(class, 0755, NULL), 0);
 	add_block(dir, "sr0", NULL, NULL);
-	assert_int_equal(device_find_in(dir, probe_broken, "2222", device, NULL), -ENOENT);
+	assert_int_equal(find_uuid(dir, probe_broken, "2222", device), -ENOENT);
 	add_block(dir, "sdc", NULL, NULL);
-	assert_int_equal(device_find_in(dir, probe_broken, "2222", device, NULL), -EIO);
+	assert_int_equal(find_uuid(dir, probe_broken, "2222", device), -EIO);
 	assert_int_equal(remove_tree(dir, NULL), 0);
 	assert_false(device_gone(0, 51)); /* of a tmpfs: it has none */
+}
+
+/* ---- what is freed --------------------------------------------------------------------------- */
+/* A disk in a file of 1 GiB, with an XFS of this UUID. False: there is no mkfs.xfs here. */
+static bool make_xfs(const char *path, const char *uuid)
+{
+	cleanup_free char *option = xasprintf("uuid=%s", uuid);
+	const char *argv[] = { "mkfs.xfs", "-q", "-f", "-m", option, path, NULL };
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, 1 << 30), 0);
+	close(fd);
+	return spawn_check(&(struct spawn){ .argv = argv, .timeout_ms = 60000 }, NULL, NULL) == 0;
+}
+
+static bool is_xfs(int fd)
+{
+	char magic[4];
+
+	assert_int_equal(pread(fd, magic, sizeof(magic), 0), sizeof(magic));
+	return memcmp(magic, "XFSB", sizeof(magic)) == 0;
+}
+
+/* A superblock that is damaged is found as the brick's; it is freed as the brick's, too. */
+static void a_damaged_brick_is_freed(void **state)
+{
+	static const char uuid[] = "0c5d3a2e-0000-4000-8000-000000000001",
+			  other[] = "0c5d3a2e-0000-4000-8000-000000000002";
+	char dir[] = "/tmp/qm-wipe.XXXXXX";
+	cleanup_free char *path = NULL;
+	int fd;
+
+	assert_non_null(mkdtemp(dir));
+	path = xasprintf("%s/disk", dir);
+	if (!make_xfs(path, uuid)) {
+		remove_tree(dir, NULL);
+		skip();
+	}
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_int_equal(pwrite(fd, "damaged", 7, 108), 7); /* its label: the checksum is wrong */
+	assert_int_equal(device_wipe(path, other, NULL), -EPERM);
+	assert_true(is_xfs(fd));
+	assert_int_equal(device_wipe(path, uuid, NULL), 0);
+	assert_false(is_xfs(fd));
+	/* once more is nothing */
+	assert_int_equal(device_wipe(path, uuid, NULL), 0);
+	close(fd);
+	assert_int_equal(remove_tree(dir, NULL), 0);
 }
 
 /* ---- mounts --------------------------------------------------------------------------------- */
@@ -693,11 +1072,39 @@ static void the_uppermost_mount(void **state)
 	assert_false(mountinfo_device("", "/bricks", &dev));
 }
 
+/* /var/lib/quartermaster is a link to another disk: the kernel's table has where it leads. */
+static void links_on_the_way_to_a_mount(void **state)
+{
+	char dir[] = "/tmp/qm-link.XXXXXX";
+	cleanup_free char *real = NULL, *link = NULL, *at = NULL, *want = NULL, *resolved = NULL,
+			  *missing = NULL, *top = mount_resolve("/bricks");
+
+	assert_non_null(mkdtemp(dir));
+	real = xasprintf("%s/real/bricks", dir);
+	link = xasprintf("%s/link", dir);
+	at = xasprintf("%s/link/bricks/b-1", dir);
+	want = xasprintf("%s/real/bricks/b-1", dir);
+	assert_int_equal(mkdir_parents(real, 0755, NULL), 0);
+	assert_int_equal(symlink("real", link), 0);
+	/* whether it can be looked at or not */
+	resolved = mount_resolve(at);
+	assert_string_equal(resolved, want);
+	missing = mount_resolve("/nowhere/at/all");
+	assert_string_equal(missing, "/nowhere/at/all");
+	assert_string_equal(top, "/bricks");
+	assert_int_equal(remove_tree(dir, NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(wipe_spares_the_nodes_own_brick),
+		cmocka_unit_test(wipe_spares_what_a_brick_lies_in),
+		cmocka_unit_test(wipe_goes_on_where_all_bricks_are_seen),
+		cmocka_unit_test(wipe_spares_what_a_directory_may_lie_on),
+		cmocka_unit_test(two_names_format_once),
 		cmocka_unit_test(wipe_spares_what_another_node_reports),
+		cmocka_unit_test(a_partition_says_whose_it_is),
 		cmocka_unit_test(format_is_told_what_was_seen),
 		cmocka_unit_test(a_device_is_what_was_seen_of_it),
 		cmocka_unit_test(half_made_disk_that_moved),
@@ -705,11 +1112,18 @@ int main(void)
 		cmocka_unit_test(a_disk_that_is_away_is_waited_for),
 		cmocka_unit_test(the_old_disk_comes_back),
 		cmocka_unit_test(the_old_disk_comes_back_in_time),
+		cmocka_unit_test(a_disk_that_failed_is_mounted_again),
+		cmocka_unit_test(the_disk_is_mounted_not_its_copy),
+		cmocka_unit_test(two_that_cannot_be_told_apart),
+		cmocka_unit_test(a_copy_is_not_taken_for_it),
 		cmocka_unit_test(the_map_is_used_not_its_path),
 		cmocka_unit_test(the_uppermost_is_found),
 		cmocka_unit_test(a_member_alone_is_not_used),
 		cmocka_unit_test(unreadable_is_not_gone),
+		cmocka_unit_test(others_need_not_be_readable),
+		cmocka_unit_test(a_damaged_brick_is_freed),
 		cmocka_unit_test(the_uppermost_mount),
+		cmocka_unit_test(links_on_the_way_to_a_mount),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -505,6 +505,71 @@ static void replaced_disk_is_used(void **state)
 	plan_output_done(&out);
 }
 
+/* As the pool's status says: which of its bricks are known to be whole, and serve. */
+static void set_whole(json_t *pool, const char *node, bool whole, bool online)
+{
+	size_t i;
+	json_t *b;
+
+	json_array_foreach (jget(pool, "status", "bricks"), i, b) {
+		const json_t *s = brick_on(pool, node);
+
+		if (!streq(jstr(b, "id"), jstr(s, "id")))
+			continue;
+		json_object_set_new(b, "whole", json_boolean(whole));
+		json_object_set_new(b, "online", json_boolean(online));
+	}
+}
+
+/*
+ * A disk without a name of its own whose first sector is gone looks like a new one: it is not
+ * formatted before the other copies are known to be whole, or a person gives up what is on it.
+ */
+static void unsure_disk_waits_for_whole_copies(void **state)
+{
+	static const struct {
+		const char *type;
+		bool whole[3], offline, lost, left, used;
+	} cases[] = {
+		{ "replicate:3", { false, false, false }, .used = false },
+		{ "replicate:3", { true, false, false }, .used = false }, /* its own is no other */
+		{ "replicate:3", { false, true, false }, .used = true },
+		{ "replicate:3", { false, true, false }, .offline = true, .used = false },
+		{ "replicate:3", { false, false, false }, .lost = true, .used = true },
+		{ "replicate:3", { false, false, false }, .left = true, .used = true },
+		{ "disperse:2:1", { true, true, false }, .used = false },
+		{ "disperse:2:1", { true, true, true }, .used = true },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		cleanup_json json_t *nodes = cluster(3, 1);
+		cleanup_json json_t *volumes = json_pack("{s:i}", "gold-1", 2);
+		struct plan_output out = plan(cases[i].type, nodes, NULL, NULL);
+		cleanup_json json_t *pools = carried_out(&out);
+		cleanup_free char *old = xstrdup(jstr(brick_on(pool_at(&out, 0), "n1"), "id"));
+		json_t *n1 = json_array_get(nodes, 0), *pool = json_array_get(pools, 0);
+
+		plan_output_done(&out);
+		report_replaced(n1, old, 12 * GIB);
+		json_object_set_new(json_array_get(jget(n1, "status", "agent", "devices"), 0),
+				    "unsure", json_true());
+		set_whole(pool, "n1", cases[i].whole[0], false);
+		set_whole(pool, "n2", cases[i].whole[1], !cases[i].offline);
+		set_whole(pool, "n3", cases[i].whole[2], true);
+		if (cases[i].lost)
+			jset(pool, json_pack("{s:s}", POOL_ANNOTATION_LOST, old), "metadata",
+			     "annotations");
+		if (cases[i].left)
+			json_array_remove(jget(pool, "status", "bricks"), 0);
+		out = plan(cases[i].type, nodes, pools, volumes);
+		assert_int_equal(!streq(jstr(brick_on(pool_at(&out, 0), "n1"), "id"), old),
+				 cases[i].used);
+		if (!cases[i].used)
+			assert_non_null(strstr(jstr(finding_of(&out, "Held"), "message"), old));
+		plan_output_done(&out);
+	}
+}
+
 static void replaced_disk_is_not_used(void **state)
 {
 	static const struct {
@@ -863,6 +928,7 @@ int main(void)
 		cmocka_unit_test(removed_device_is_replaced),
 		cmocka_unit_test(deleted_pool_is_kept_whole),
 		cmocka_unit_test(replaced_disk_is_used),
+		cmocka_unit_test(unsure_disk_waits_for_whole_copies),
 		cmocka_unit_test(replaced_disk_is_not_used),
 		cmocka_unit_test(ids_of_lost_bricks_are_not_used_again),
 		cmocka_unit_test(bricks_of_a_foreign_pool_stay),

@@ -281,9 +281,43 @@ static void follows_onto_another_disk(void **state)
 	plan_output_done(&out);
 }
 
+/* A disk that may be the brick's own, damaged, is used only when its volumes can spare it, too. */
+static void unsure_disk_waits_for_the_volumes_on_it(void **state)
+{
+	cleanup_json json_t *nodes = cluster(3, 1), *pools = made(nodes);
+	json_t *pool = json_array_get(pools, 0), *child = json_array_get(pools, 1), *b;
+	const json_t *old = brick_on(jget(pool, "spec", "bricks"), "n1"),
+		     *beside = brick_on(jget(child, "spec", "bricks"), "n1");
+	struct plan_output out;
+	size_t i;
+
+	jset(json_array_get(nodes, 0),
+	     json_pack("[{s:s, s:s, s:s, s:s, s:I, s:b}]", "device", jstr(old, "device"), "state",
+		       "Missing", "reason", "Replaced", "brick", jstr(old, "id"), "sizeBytes",
+		       (json_int_t)(10 * GIB), "unsure", 1),
+	     "status", "agent", "devices");
+	json_array_foreach (jget(pool, "status", "bricks"), i, b)
+		json_object_set_new(b, "whole", json_true());
+	out = plan("replicate:3", nodes, pools, NULL);
+	assert_non_null(strstr(jstr(finding_of(&out, "Held"), "message"), jstr(beside, "id")));
+	assert_non_null(strstr(jstr(finding_of(&out, "Held"), "message"), "pvc-1"));
+	assert_string_equal(jstr(brick_on(jget(named(&out, "gold-1"), "spec", "bricks"), "n1"),
+				 "id"),
+			    jstr(old, "id"));
+	plan_output_done(&out);
+	json_array_foreach (jget(child, "status", "bricks"), i, b)
+		json_object_set_new(b, "whole", json_true());
+	out = plan("replicate:3", nodes, pools, NULL);
+	assert_string_not_equal(jstr(brick_on(jget(named(&out, "gold-1"), "spec", "bricks"), "n1"),
+				     "id"),
+				jstr(old, "id"));
+	plan_output_done(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(unsure_disk_waits_for_the_volumes_on_it),
 		cmocka_unit_test(lies_beside),
 		cmocka_unit_test_prestate(lies_beside, (void *)1),
 		cmocka_unit_test(follows_its_pool),
