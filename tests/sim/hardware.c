@@ -810,13 +810,24 @@ static void give_up_lost(struct scenario *s)
 	}
 }
 
-/* A disk that was replaced and is back can be used again when a person has erased it. */
-static void erase_old(struct scenario *s, struct model_node *n, const json_t *report)
+/* It is a brick's that was replaced and is back; or somebody's, in the place of a disk that is away. */
+static bool is_to_be_erased(const json_t *report, const struct sim_node *node,
+			    const struct model_device *d)
+{
+	int slot = model_device_slot(d);
+
+	if (streq(jstr(report, "reason"), "OldDisk"))
+		return streq(d->uuid, jstr(report, "uuid"));
+	return streq(jstr(report, "reason"), "NotFound") && slot >= 0 && node->wipe[slot] &&
+	       strstr(jstr(report, "message"), "erase that") && streq(d->signature, "foreign");
+}
+
+static void erase_by_advice(struct scenario *s, struct model_node *n, const json_t *report)
 {
 	struct model_device *d = model_device_named(n, jstr(report, "device"));
 
-	if (!streq(jstr(report, "reason"), "OldDisk") || !d || d->away || *d->mounted ||
-	    !streq(d->uuid, jstr(report, "uuid")))
+	if (!d || d->away || *d->mounted ||
+	    !is_to_be_erased(report, &s->nodes[n - s->model.nodes], d))
 		return;
 	sim_trace(sim_of(s), "a person erases disk %d of %s (%s)", d->serial, n->name, d->name);
 	if (is_used(n, d, NULL))
@@ -835,9 +846,10 @@ void hardware_follow_advice(struct scenario *s)
 		const json_t *d;
 		size_t k;
 
-		if (!n->up || kube_get(s->world.late, &KIND_STORAGENODE, SIM_NS, n->name, &node, NULL) < 0)
+		if (!n->up || kube_get(s->world.late, &KIND_STORAGENODE, SIM_NS, n->name, &node,
+				       NULL) < 0)
 			continue;
 		json_array_foreach (jget(node, "status", "agent", "devices"), k, d)
-			erase_old(s, n, d);
+			erase_by_advice(s, n, d);
 	}
 }

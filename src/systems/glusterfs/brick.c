@@ -247,17 +247,24 @@ static void say_instead(const struct device_facts *now, char text[static BRICK_O
 			 (long long)now->size);
 }
 
-/* What is to be done about what has the name of a disk that is away. */
-static const char *advice(const struct device_facts *now, bool settled,
-			  const struct device_verdict *there)
+/*
+ * What is to be done about what has the name of a disk that is away. What wipe lists was written of
+ * another disk: it does not help here.
+ */
+static char *advice(const struct brick_order *o, const struct device_facts *now, bool settled,
+		    const struct device_verdict *there)
 {
 	if (now->error)
-		return "";
+		return xstrdup("");
 	if (!settled)
-		return "; what has its name now may be used in its place soon";
+		return xstrdup("; what has its name now may be used in its place soon");
 	if (streq(there->reason, "Signature"))
-		return ", or erase what has its name now, if that is to take its place: ";
-	return there->message[0] ? "; what has its name now stays as it is: " : "";
+		return xasprintf(", or, if %s is to take its place, which carries data (%s), erase "
+				 "that: `wipefs -a %s`",
+				 o->device, now->signature, o->device);
+	return there->message[0] ? xasprintf("; what has its name now stays as it is: %.250s",
+					     there->message)
+				 : xstrdup("");
 }
 
 /* Its disk is nowhere; `now`: what has its name. */
@@ -293,11 +300,11 @@ static void miss(struct node_host *h, const struct brick_order *o, json_t *recor
 		     "more: restore it, or remove the device from the spec and add it again",
 		     o->device, o->id, wwn, ret->uuid);
 	} else {
+		cleanup_free char *then = advice(o, now, settled, &there);
+
 		fail(ret, "Missing", "NotFound",
-		     "The disk of brick %s (%s, file system %s) is not there: attach it "
-		     "again%s%.250s",
-		     o->id, o->device, ret->uuid, advice(now, settled, &there),
-		     now->error == 0 && settled ? there.message : "");
+		     "The disk of brick %s (%s, file system %s) is not there: attach it again%s",
+		     o->id, o->device, ret->uuid, then);
 	}
 }
 
