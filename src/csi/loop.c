@@ -303,7 +303,7 @@ bool loop_was_on(unsigned number, const char *root, const char *sub)
 	return file && (streq(file, whole) || (*sub && streq(file, inside)));
 }
 
-/* What is sought: the file root/sub, in whichever mount; deep: or one of that name anywhere below root. */
+/* What is sought: the file root/sub, in whichever mount; deep: or one of that name below root. */
 struct sought {
 	const char *root, *sub;
 	bool deep;

@@ -35,10 +35,10 @@ static int is_place_taken(const json_t *record, struct error *err)
 }
 
 /*
- * A record outlives a reboot, what it connected does not. Whether that is shown anywhere is not asked:
- * whoever has it connected may do so at any moment. The mount that it was connected by is not all: that
- * may have been detached, or be in another mount namespace. A device on the volume's file is seen from
- * everywhere, and what is mounted from it outlives the mount that the file lies in.
+ * A record outlives a reboot, what it connected does not. Whether that is shown anywhere is not
+ * asked: whoever has it connected may do so at any moment. The mount that it was connected by is not
+ * all: that may have been detached, or be in another mount namespace. A device on the volume's file
+ * is seen from everywhere, and what is mounted from it outlives the mount that the file lies in.
  */
 static int is_connected(const json_t *record, struct error *err)
 {
@@ -181,8 +181,9 @@ static int say_device(const char *name, struct buf *out)
 
 	if (!loop_find_below(state, name, &number))
 		return 0;
-	buf_printf(out, "its file is the device /dev/loop%u: end who uses that (lsblk /dev/loop%u), "
-			"and what is left of it: losetup -d /dev/loop%u",
+	buf_printf(out,
+		   "its file is the device /dev/loop%u: end who uses that (lsblk /dev/loop%u), and "
+		   "what is left of it: losetup -d /dev/loop%u",
 		   number, number, number);
 	return 1;
 }

@@ -116,7 +116,7 @@ static char *shown_root(const struct mount_entry *e)
 	return xasprintf("%.*s", (int)len, e->root);
 }
 
-/* A file system on the device itself. Of the files that a path may lead to, those in /dev always answer. */
+/* A file system on the device itself. Of what a path may lead to, what is in /dev always answers. */
 static bool is_of_device(const char *path, const struct mount_entry *e)
 {
 	cleanup_free char *number = NULL;

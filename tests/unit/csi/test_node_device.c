@@ -412,7 +412,7 @@ static void test_kernel_grows(void **state)
 	lun_end(&l);
 }
 
-/* Of this thread, and of what it runs: root's programs get back what is in the bounding set, or inherited. */
+/* Of this thread and of what it runs: root's programs get back what is bounding, or inherited. */
 static bool drop_resource(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
