@@ -303,22 +303,57 @@ bool loop_was_on(unsigned number, const char *root, const char *sub)
 	return file && (streq(file, whole) || (*sub && streq(file, inside)));
 }
 
-bool loop_is_on(const char *root, const char *sub)
+/* What is sought: the file root/sub, in whichever mount; deep: or one of that name below root. */
+struct sought {
+	const char *root, *sub;
+	bool deep;
+};
+
+static bool is_sought(const struct sought *s, const char *file)
 {
-	cleanup_free char *whole = xasprintf("%s/%s", root, sub), *inside = xasprintf("/%s", sub);
+	cleanup_free char *inside = xasprintf("/%s", s->sub);
+	size_t root = strlen(s->root), end = strlen(inside), len = strlen(file);
+
+	if (streq(file, inside))
+		return true;
+	return str_has_suffix(file, inside) && strncmp(file, s->root, root) == 0 &&
+	       (s->deep ? len > root + end && file[root] == '/' : len == root + end);
+}
+
+static bool is_device_of(const struct sought *s, unsigned number)
+{
+	cleanup_free char *file = backing_file(number);
+
+	return file && is_sought(s, file);
+}
+
+static bool find_device(const struct sought *s, unsigned *ret_number)
+{
 	DIR *d = opendir("/sys/block");
 	bool found = false;
 
 	for (struct dirent *e; d && !found && (e = readdir(d));) {
-		cleanup_free char *file = NULL;
 		unsigned number;
 
-		if (sscanf(e->d_name, "loop%u", &number) == 1 && (file = backing_file(number)))
-			found = streq(file, whole) || streq(file, inside);
+		found = sscanf(e->d_name, "loop%u", &number) == 1 && is_device_of(s, number);
+		if (found)
+			*ret_number = number;
 	}
 	if (d)
 		closedir(d);
 	return found;
+}
+
+bool loop_is_on(const char *root, const char *sub)
+{
+	unsigned number;
+
+	return find_device(&(struct sought){ .root = root, .sub = sub }, &number);
+}
+
+bool loop_find_below(const char *dir, const char *sub, unsigned *ret_number)
+{
+	return find_device(&(struct sought){ .root = dir, .sub = sub, .deep = true }, ret_number);
 }
 
 struct resize {

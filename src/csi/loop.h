@@ -69,6 +69,8 @@ enum loop_state {
 bool loop_was_on(unsigned number, const char *root, const char *sub);
 /* Whether any device is on it, in whichever mount. */
 bool loop_is_on(const char *root, const char *sub);
+/* Whether any is on a file whose path ends in sub, in a mount below dir, or in one detached. */
+bool loop_find_below(const char *dir, const char *sub, unsigned *ret_number);
 /* now: the number of the file system that is mounted at root, the file's or another; 0: none is. */
 enum loop_state loop_look(unsigned number, const char *root, const char *sub, dev_t now,
 			  int timeout_ms);

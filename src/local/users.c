@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/paths.h"
 #include "base/str.h"
+#include "csi/loop.h"
 #include "kube/kube.h"
 #include "mounts/bind.h"
 #include "mounts/records.h"
@@ -24,18 +25,31 @@ static bool is_of(const json_t *record, const json_t *pv)
 	       streq(id, jstr(pv, "spec", "csi", "volumeHandle")) || streq(id, object_name(pv));
 }
 
+/* Whatever is mounted there: the name of a device does not say whose it is. */
+static int is_place_taken(const json_t *record, struct error *err)
+{
+	cleanup_with(mount_entry_done) struct mount_entry e = { 0 };
+	const char *consumer = jstr(record, "consumer");
+
+	return consumer && consumer[0] == '/' ? bind_find(consumer, &e, err) : 0;
+}
+
 /*
- * A record outlives a reboot, what it connected does not. Whether that is shown anywhere is not asked: whoever has it
- * connected may do so at any moment.
+ * A record outlives a reboot, what it connected does not. Whether that is shown anywhere is not
+ * asked: whoever has it connected may do so at any moment. The mount that it was connected by is not
+ * all: that may have been detached, or be in another mount namespace. A device on the volume's file
+ * is seen from everywhere, and what is mounted from it outlives the mount that the file lies in.
  */
 static int is_connected(const json_t *record, struct error *err)
 {
 	cleanup_with(mount_entry_done) struct mount_entry e = { 0 };
 	const char *point = jstr(record, "detail", "mountPoint"), *path = jstr(record, "path");
+	const char *sub = record_sub(record);
+	int r = point ? bind_find(point, &e, err) : path && access(path, F_OK) == 0;
 
-	if (point)
-		return bind_find(point, &e, err);
-	return path && access(path, F_OK) == 0;
+	if (r == 0 && point && *sub)
+		r = loop_is_on(point, sub);
+	return r == 0 ? is_place_taken(record, err) : r;
 }
 
 static int is_mounted(const json_t *record, struct error *err)
@@ -159,6 +173,21 @@ static int look_elsewhere(struct showing *s, struct buf *out)
 	return r;
 }
 
+/* A device on the volume's file, whose record was lost; it may be mounted where nobody sees it. */
+static int say_device(const char *name, struct buf *out)
+{
+	cleanup_free char *state = state_path("hostvol");
+	unsigned number;
+
+	if (!loop_find_below(state, name, &number))
+		return 0;
+	buf_printf(out,
+		   "its file is the device /dev/loop%u: end who uses that (lsblk /dev/loop%u), and "
+		   "what is left of it: losetup -d /dev/loop%u",
+		   number, number, number);
+	return 1;
+}
+
 /*
  * 1: somebody has. Of a whole volume it cannot be told: all that serves it has it mounted. elsewhere: a record tells of
  * a mount that is not seen here; without one, what other namespaces have is a copy that nobody asked for.
@@ -180,7 +209,7 @@ static int say_shown(const json_t *pv, bool elsewhere, struct buf *out)
 		r = look_elsewhere(&s, out);
 	free(s.root);
 	free(s.where);
-	return r;
+	return r == 0 ? say_device(name, out) : r;
 }
 
 static int read_records(json_t **ret, struct error *err)
