@@ -212,37 +212,73 @@ static int say_shown(const json_t *pv, bool elsewhere, struct buf *out)
 	return r == 0 ? say_device(name, out) : r;
 }
 
-static int read_records(json_t **ret, struct error *err)
+struct records {
+	json_t *all;
+	size_t unreadable;
+	char *first; /* of these: which, and why */
+};
+
+static void records_done(struct records *r)
+{
+	json_decref(r->all);
+	free(r->first);
+}
+
+static void keep_first(enum hostvol_log_level level, const char *message, void *userdata)
+{
+	struct records *r = userdata;
+
+	if (level >= HOSTVOL_LOG_WARNING && !r->first)
+		r->first = xstrdup(message);
+}
+
+static int read_records(struct records *ret, struct error *err)
 {
 	cleanup_free char *state = state_path("hostvol"), *run = run_path("hostvol");
 	struct hostvol_error failed = { 0 };
 	struct hostvol *h = NULL;
 	int r = hostvol_open(&(struct hostvol_options){ .size = sizeof(struct hostvol_options),
 							.state_dir = state,
-							.run_dir = run },
+							.run_dir = run,
+							.log = keep_first,
+							.log_userdata = ret },
 			     &h, &failed);
 
 	if (r < 0)
 		return from_hostvol(r, &failed, err);
-	r = records_find(h, NULL, NULL, ret, err);
+	r = records_all(h, &ret->all, &ret->unreadable, err);
 	hostvol_close(h);
 	return r;
 }
 
+/* A record that was torn, or was written by a later version, may be of any volume. */
+static int say_unknown(const struct records *records, struct error *err)
+{
+	if (!records->unreadable)
+		return 0;
+	return error_set(err, EBADMSG,
+			 "whether it is in use here cannot be told, since %s, if nothing of the "
+			 "volume that it names is mounted or staged here; one of a later version is "
+			 "read by that version",
+			 records->first ? records->first : "a record of hostvol cannot be read");
+}
+
 int volume_users(const json_t *pv, char **ret, struct error *err)
 {
-	cleanup_json json_t *records = NULL;
+	cleanup_with(records_done) struct records records = { 0 };
 	struct buf out = { 0 };
 	bool known = false;
 	size_t count = 0;
 	int r = read_records(&records, err);
 
 	if (r == 0)
-		r = say_users(records, pv, &out, &count, &known, err);
+		r = say_users(records.all, pv, &out, &count, &known, err);
 	if (r == 0 && count > NAMED_MAX)
 		buf_printf(&out, ", and %zu more", count - NAMED_MAX);
 	if (r == 0)
 		r = count ? 1 : say_shown(pv, known, &out);
+	if (r == 0)
+		r = say_unknown(&records, err);
 	if (r > 0)
 		*ret = xstrdup(out.data);
 	buf_done(&out);

@@ -29,17 +29,35 @@ static int find_one(struct attachment *a, void *userdata)
 	return r;
 }
 
-int records_find(struct hostvol *h, const char *volume_id, const char *consumer, json_t **ret,
-		 struct error *err)
+/* How many could not be read. */
+static int find(struct hostvol *h, const char *volume_id, const char *consumer, json_t **ret,
+		struct error *err)
 {
 	cleanup_json json_t *out = json_array();
 	struct finding f = { .volume_id = volume_id, .consumer = consumer, .out = out, .err = err };
 	struct call c = call_begin(h);
 	int r = journal_each(&c, find_one, &f, err);
 
+	if (r >= 0)
+		*ret = TAKE_PTR(out);
+	return r;
+}
+
+int records_find(struct hostvol *h, const char *volume_id, const char *consumer, json_t **ret,
+		 struct error *err)
+{
+	int r = find(h, volume_id, consumer, ret, err);
+
+	return r < 0 ? r : 0;
+}
+
+int records_all(struct hostvol *h, json_t **ret, size_t *ret_unreadable, struct error *err)
+{
+	int r = find(h, NULL, NULL, ret, err);
+
 	if (r < 0)
 		return r;
-	*ret = TAKE_PTR(out);
+	*ret_unreadable = (size_t)r;
 	return 0;
 }
 

@@ -17,6 +17,11 @@
 /* Records of that consumer, of that volume id; NULL: of any. An array, new reference. */
 int records_find(struct hostvol *h, const char *volume_id, const char *consumer, json_t **ret,
 		 struct error *err);
+/*
+ * All of them, for who destroys what no record keeps. *ret_unreadable: how many could not be read, and
+ * may be anybody's; hostvol's log names them.
+ */
+int records_all(struct hostvol *h, json_t **ret, size_t *ret_unreadable, struct error *err);
 
 /* Where the volume is, and the part of it that is meant ("": all). Borrowed. */
 const char *record_root(const json_t *record);

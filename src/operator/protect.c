@@ -44,6 +44,16 @@ static int say_held(struct reconcile *r, const json_t *claim, const char *messag
 			NULL);
 }
 
+/* Whether it is in use is not known: it stays, and whoever waits for its end is told. */
+static int say_unknown(struct reconcile *r, const json_t *claim, int rc)
+{
+	struct error why = r->error;
+
+	(void)say_held(r, claim, error_text(&why, rc));
+	r->error = why;
+	return rc;
+}
+
 /* 1: it is in use, and that is said. */
 static int ask_users(struct reconcile *r, const json_t *claim)
 {
@@ -57,7 +67,7 @@ static int ask_users(struct reconcile *r, const json_t *claim)
 		return rc < 0 ? rc : 0;
 	rc = platform->ops->users(platform, pv, &users, &r->error);
 	if (rc <= 0)
-		return rc;
+		return rc < 0 ? say_unknown(r, claim, rc) : 0;
 	message = xasprintf("in use: %s; it is deleted when that has ended", users);
 	rc = say_held(r, claim, message);
 	return rc < 0 ? rc : 1;

@@ -176,6 +176,35 @@ static void test_mounted_at_consumer(void **state)
 	assert_int_equal(unlink(file), 0);
 }
 
+/* One that was torn, or that a later version wrote, may be this volume's as well as another's. */
+static void test_unreadable(void **state)
+{
+	static const char *const texts[] = { "{\"version\": 1, \"vol", "{\"version\": 2}", "" };
+	cleanup_free char *other = state_path("hostvol/attachments/%032d.json", 0);
+	cleanup_free char *stage = xasprintf("%s/stage", dir), *file = record_path();
+
+	assert_users(NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		cleanup_free char *said = NULL;
+		struct error err = ERROR_INIT;
+
+		assert_int_equal(file_write(other, texts[i], strlen(texts[i]), 0600, NULL), 0);
+		assert_int_equal(users(&said, &err), -EBADMSG);
+		assert_non_null(strstr(err.message, other));
+		assert_non_null(strstr(err.message, "move it away"));
+	}
+	/* who is known is said all the same */
+	if (can_mount) {
+		write_record();
+		assert_int_equal(mount("tmpfs", stage, "tmpfs", 0, NULL), 0);
+		assert_users("staged at");
+		assert_int_equal(umount2(stage, 0), 0);
+		assert_int_equal(unlink(file), 0);
+	}
+	assert_int_equal(unlink(other), 0);
+	assert_users(NULL);
+}
+
 static int setup(void **state)
 {
 	cleanup_free char *records = NULL, *stage = NULL;
@@ -202,6 +231,7 @@ int main(void)
 		cmocka_unit_test(test_detached),
 		cmocka_unit_test(test_elsewhere),
 		cmocka_unit_test(test_mounted_at_consumer),
+		cmocka_unit_test(test_unreadable),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -470,6 +470,8 @@ static int p_pools(struct platform *p, const json_t *pools, struct error *err)
 
 static int p_users(struct platform *p, const json_t *pv, char **ret, struct error *err)
 {
+	if (of_platform(p)->users_rc < 0)
+		return error_set(err, -of_platform(p)->users_rc, "a record is damaged");
 	if (of_platform(p)->users)
 		*ret = xstrdup(of_platform(p)->users);
 	return of_platform(p)->users != NULL;

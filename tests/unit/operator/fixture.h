@@ -60,6 +60,7 @@ struct fixture {
 	json_t *agents; /* object: names of nodes whose agent runs */
 	json_t *told; /* how pools are reached, as the platform was last told; NULL: never */
 	const char *users; /* what the platform says of who uses volumes; NULL: nobody does */
+	int users_rc; /* what it answers where it cannot say; 0: it can */
 	bool agents_silent;
 	int interruptible; /* calls of the platform since it was reset that allowed to stop bricks */
 	int64_t pool_bytes; /* capacity of each pool */

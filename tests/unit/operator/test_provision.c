@@ -494,7 +494,15 @@ static void deleted_in_use(void **state)
 	settle(f);
 	assert_int_equal(f->events.count, events); /* said once */
 	assert_true(has_volume(f, "gold-1", object_name(pv)));
+	/* who cannot tell does not say that nobody does */
 	f->users = NULL;
+	f->users_rc = -EBADMSG;
+	settle(f);
+	json_decref(claim);
+	claim = get_claim(f, "a");
+	assert_string_equal(claim_said(claim, "Held"), "a record is damaged");
+	assert_true(has_volume(f, "gold-1", object_name(pv)));
+	f->users_rc = 0;
 	settle(f);
 	assert_int_equal(count(f, &KIND_PVC), 0);
 	assert_int_equal(count(f, &KIND_PV), 0);
