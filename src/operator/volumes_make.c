@@ -255,6 +255,28 @@ static int find_owner(struct job *j, const struct handle *id, char **ret)
 	return 0;
 }
 
+/* What is published on this machine stays; an orchestrator asks again when it has ended that. */
+static int refuse_used(struct job *j, const json_t *pv)
+{
+	struct platform *platform = j->op->platform;
+	cleanup_free char *users = NULL;
+	int rc = platform->ops->users ? platform->ops->users(platform, pv, &users, &j->r.error) : 0;
+
+	return rc > 0 ? error_set(&j->r.error, EBUSY, "the volume %s is in use: %s",
+				  object_name(pv), users)
+		      : rc;
+}
+
+/* Without a record: those who have it staged know its id. */
+static int refuse_used_id(struct job *j, const struct handle *id)
+{
+	cleanup_free char *handle = handle_format(id->pool, id->kind, id->name);
+	cleanup_json json_t *pv = json_pack("{s:{s:s}, s:{s:{s:s}}}", "metadata", "name", id->name,
+					    "spec", "csi", "volumeHandle", handle);
+
+	return pv ? refuse_used(j, pv) : error_set(&j->r.error, EINVAL, "no such volume");
+}
+
 /*
  * A person may have deleted the record alone; what has a claim's name is nobody's here. Whose the data is was asked before
  * it is seen that there is no record: of what is made from then on it is not.
@@ -273,7 +295,8 @@ static int remove_unrecorded(struct job *j, const struct handle *id)
 			      : error_set(&j->r.error, ESTALE, "the volume %s was made meanwhile",
 					  id->name);
 	j->r.error = ERROR_INIT;
-	return remove_data(j, id, owner, false);
+	rc = refuse_used_id(j, id);
+	return rc < 0 ? rc : remove_data(j, id, owner, false);
 }
 
 static int remove_once(struct job *j, const struct handle *id)
@@ -294,7 +317,8 @@ static int remove_once(struct job *j, const struct handle *id)
 				 "the volume %s belongs to claim %s/%s; delete that", id->name,
 				 jstr(pv, "spec", "claimRef", "namespace"),
 				 jstr(pv, "spec", "claimRef", "name"));
-	return end_volume(j, pv);
+	rc = refuse_used(j, pv);
+	return rc < 0 ? rc : end_volume(j, pv);
 }
 
 int volumes_remove(struct volumes *v, const struct handle *id, struct error *err)

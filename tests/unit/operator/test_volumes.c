@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fixture.h"
 
+#include "grpc/grpc.h"
 #include "operator/volumes.h"
 
 #include <errno.h>
@@ -751,6 +752,39 @@ static void used_again(void **state)
 	fixture_free(f);
 }
 
+/* What the node service has published is not removed under its user, with a record and without. */
+static void in_use(void **state)
+{
+	struct fixture *f = fixture_online();
+	struct volume_request q = { .name = "v", .bytes = GIB, .kind = VOLUME_DIRECTORY };
+	struct volumes *v = volumes_of(f);
+	struct error err = ERROR_INIT;
+	struct handle id;
+
+	assert_int_equal(create(f, &q, &id), 0);
+	settle(f);
+	for (int recorded = 1; recorded >= 0; recorded--) {
+		f->users = "it is staged at /stage";
+		assert_int_equal(v->ops->remove(v, &id, &err), -EBUSY);
+		assert_int_equal(grpc_code_of(-EBUSY), GRPC_FAILED_PRECONDITION);
+		assert_non_null(strstr(err.message, f->users));
+		f->users = NULL;
+		f->users_rc = -EBADMSG;
+		assert_int_equal(v->ops->remove(v, &id, &err), -EBADMSG);
+		f->users_rc = 0;
+		settle(f);
+		assert_true(has_volume(f, POOL, id.name));
+		assert_int_equal(count(f, &KIND_PV), recorded);
+		if (recorded)
+			discard(f, &KIND_PV, id.name);
+		settle(f);
+	}
+	assert_int_equal(v->ops->remove(v, &id, &err), 0);
+	assert_false(has_volume(f, POOL, id.name));
+	operator_volumes_free(v);
+	fixture_free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -763,6 +797,7 @@ int main(void)
 		cmocka_unit_test(copies),
 		cmocka_unit_test(others_snapshots),
 		cmocka_unit_test(given_up),
+		cmocka_unit_test(in_use),
 		cmocka_unit_test(kept_data_stays),
 		cmocka_unit_test(found_while_making),
 		cmocka_unit_test(used_again),
