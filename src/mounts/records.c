@@ -7,6 +7,8 @@
 #include "core/journal.h"
 
 #include <errno.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 struct finding {
 	const char *volume_id, *consumer;
@@ -114,18 +116,37 @@ static char *shown_root(const struct mount_entry *e)
 	return xasprintf("%.*s", (int)len, e->root);
 }
 
+/* A file system on the device itself. Of what a path may lead to, what is in /dev always answers. */
+static bool is_of_device(const char *path, const struct mount_entry *e)
+{
+	cleanup_free char *number = NULL;
+	struct stat st;
+
+	if (!str_has_prefix(path, "/dev/") || stat(path, &st) < 0 || !S_ISBLK(st.st_mode))
+		return false;
+	number = xasprintf("%u:%u", major(st.st_rdev), minor(st.st_rdev));
+	return streq(e->device, number);
+}
+
+/* Its file system's own root is above or below ours. */
+static bool is_local_directory(const char *path, const char *shown)
+{
+	return str_has_suffix(path, shown) || str_has_suffix(shown, path) || streq(shown, "/");
+}
+
 bool record_is_mount(const json_t *record, const struct mount_entry *e)
 {
-	const char *sub = record_sub(record);
+	const char *sub = record_sub(record), *identity = jstr(record, "detail", "identity");
 	cleanup_free char *root = xasprintf("/%s", sub), *shown = shown_root(e);
 	const char *source = jstr(record, "detail", "source"), *path = jstr(record, "path");
 
 	if (source)
 		return (is_source(e, source) && streq(shown, root)) ||
 		       is_below_source(e, source, sub);
-	/* a local directory: its file system's own root is above or below ours */
-	return !path || str_has_suffix(path, shown) || str_has_suffix(shown, path) ||
-	       streq(shown, "/");
+	if (!path || !*path)
+		return false; /* it was never connected, so nothing of it was shown */
+	return identity && str_has_prefix(identity, "directory") ? is_local_directory(path, shown)
+								 : is_of_device(path, e);
 }
 
 int from_hostvol(int r, const struct hostvol_error *from, struct error *err)

@@ -18,8 +18,8 @@
 int records_find(struct hostvol *h, const char *volume_id, const char *consumer, json_t **ret,
 		 struct error *err);
 /*
- * All of them, for who destroys what no record keeps. *ret_unreadable: how many could not be read, and
- * may be anybody's; hostvol's log names them.
+ * All of them, for who destroys what no record keeps. *ret_unreadable: how many could not be read,
+ * and may be anybody's; hostvol's log names them.
  */
 int records_all(struct hostvol *h, json_t **ret, size_t *ret_unreadable, struct error *err);
 
@@ -27,8 +27,9 @@ int records_all(struct hostvol *h, json_t **ret, size_t *ret_unreadable, struct 
 const char *record_root(const json_t *record);
 const char *record_sub(const json_t *record);
 /*
- * Whether the mount is the record's directory, though perhaps by a client that died. Of one whose
- * source the record does not name (LOCAL) only the end of its path is compared.
+ * Whether the mount is the record's directory, though perhaps by a client that died, or a file
+ * system on its device. Of a directory whose source the record does not name (LOCAL) only the end of
+ * its path is compared.
  */
 bool record_is_mount(const json_t *record, const struct mount_entry *e);
 

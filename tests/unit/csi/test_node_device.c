@@ -197,6 +197,42 @@ static void test_larger_device(void **state)
 	}
 }
 
+/* Whether `quartermaster down` leaves something mounted there. */
+static bool left_by_down(const char *path, bool force)
+{
+	struct error err = ERROR_INIT;
+
+	csi_node_free(TAKE_PTR(node));
+	if (csi_node_release_all(in_dir("state"), in_dir("run"), force, &err) < 0)
+		fail_msg("%s", err.message);
+	start_node();
+	return is_mounted(path);
+}
+
+/* All of it goes, as device and as file system; but not what a person has mounted there instead. */
+static void test_down(void **state)
+{
+	struct loop l = LOOP_INIT;
+
+	if (!lun_make(&l))
+		skip();
+	for (int block = 0; block < 2; block++) {
+		lun_as(block);
+		assert_int_equal(lun_stage("none"), GRPC_OK);
+		assert_int_equal(lun_publish("lun"), GRPC_OK);
+		assert_false(left_by_down(in_dir("lun"), false));
+		assert_false(is_mounted(in_dir(block ? "stage-lun/device" : "stage-lun")));
+		assert_int_equal(unpublish(LUN, in_dir("lun")), GRPC_OK);
+		if (!block) {
+			assert_int_equal(mount("own", in_dir("stage-lun"), "tmpfs", 0, NULL), 0);
+			assert_true(left_by_down(in_dir("stage-lun"), true));
+			assert_int_equal(umount2(in_dir("stage-lun"), 0), 0);
+		}
+		assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+	}
+	lun_end(&l);
+}
+
 /* ---- one that cannot be grown -------------------------------------------------------------------- */
 
 static json_t *told; /* what the service last had to tell */
@@ -590,6 +626,7 @@ int main(void)
 		cmocka_unit_test(test_fencing),
 		cmocka_unit_test(test_single_user),
 		cmocka_unit_test(test_larger_device),
+		cmocka_unit_test(test_down),
 		cmocka_unit_test(test_not_large_enough_yet),
 		cmocka_unit_test(test_not_grown),
 		cmocka_unit_test(test_broken_by_growing),
