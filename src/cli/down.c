@@ -103,18 +103,18 @@ static int unmount_claims(bool force, size_t *ret_count, struct error *err)
 /* What boxes and the programs left in places of their own; only empty directories outside ours. */
 static int forget(struct error *err)
 {
-	int r = remove_tree(state_dir(), err);
-
-	if (r == 0)
-		r = remove_tree(run_dir(), err);
 	/* the kernel would take the bricks from another instance's boxes with their mount point */
-	if (!box_dirs_in_use()) {
+	bool shared = box_dirs_in_use();
+	int r;
+
+	if (!shared)
 		rmdir("/var/lib/quartermaster/bricks");
-		rmdir("/var/lib/quartermaster");
-	}
 	if (instance_number() == 0)
 		rmdir("/mnt/quartermaster-demo");
-	return r == -ENOENT ? 0 : r;
+	r = local_config_forget(err);
+	if (!shared)
+		rmdir("/var/lib/quartermaster");
+	return r;
 }
 
 static int run(struct down *down, struct error *err)

@@ -6,8 +6,11 @@
 #include "base/mem.h"
 #include "base/paths.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stddef.h>
+
+#define CONFIG "config.json"
 
 static const struct {
 	const char *key, *value;
@@ -42,7 +45,7 @@ void local_config_done(struct local_config *c)
 
 int local_config_load(struct local_config *ret, struct error *err)
 {
-	cleanup_free char *path = state_path("config.json"), *text = NULL;
+	cleanup_free char *path = state_path(CONFIG), *text = NULL;
 	cleanup_json json_t *o = NULL;
 	size_t len;
 	int r = file_read(path, 0, &text, &len, err);
@@ -66,7 +69,7 @@ int local_config_load(struct local_config *ret, struct error *err)
 
 int local_config_save(const struct local_config *c, struct error *err)
 {
-	cleanup_free char *path = state_path("config.json"), *text = NULL;
+	cleanup_free char *path = state_path(CONFIG), *text = NULL;
 	cleanup_json json_t *o = json_object();
 	int r = mkdir_parents(state_dir(), 0755, err);
 
@@ -77,4 +80,36 @@ int local_config_save(const struct local_config *c, struct error *err)
 	json_object_set_new(o, "demo", json_boolean(c->demo));
 	text = json_text_pretty(o);
 	return file_write(path, text, strlen(text), 0644, err);
+}
+
+static bool stays(const char *name)
+{
+	return streq(name, ".") || streq(name, "..") || streq(name, CONFIG);
+}
+
+static int remove_others(struct error *err)
+{
+	DIR *d = opendir(state_dir());
+	int r = 0;
+
+	if (!d)
+		return errno == ENOENT ? 0
+				       : error_errno(err, errno, "cannot list %s", state_dir());
+	for (struct dirent *e; r == 0 && (e = readdir(d));) {
+		cleanup_free char *path = state_path("%s", e->d_name);
+
+		if (!stays(e->d_name))
+			r = remove_tree(path, err);
+	}
+	closedir(d);
+	return r;
+}
+
+int local_config_forget(struct error *err)
+{
+	int r = remove_others(err);
+
+	if (r == 0)
+		r = remove_tree(run_dir(), err);
+	return r < 0 ? r : remove_tree(state_dir(), err);
 }

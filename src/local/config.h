@@ -22,6 +22,11 @@ struct local_config {
 /* -ENOENT where `up` never ran. */
 int local_config_load(struct local_config *ret, struct error *err);
 int local_config_save(const struct local_config *c, struct error *err);
+/*
+ * Removes all that STATE and RUN hold. The configuration goes last: as long as it is there an
+ * instance is known, so who was killed on the way only has to be called again.
+ */
+int local_config_forget(struct error *err);
 /* All fields as `up` without options sets them. */
 void local_config_default(struct local_config *ret);
 void local_config_done(struct local_config *c);
