@@ -7,6 +7,8 @@
  *   {"lost": [{"name", "namespace", "uid", "volume"}…]}, {"ungrown": [{"name", "namespace", "uid", "message"}…]}
  *   or {"node": NAME, "clients": {ID: COUNT…}}
  */
+#include "cli/pod_events.h"
+
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -70,7 +72,7 @@ static int tell_counts(struct kube *kube, const char *ns, const json_t *what, st
 		     : error_set(err, EINVAL, "no machine is named");
 }
 
-static int tell_all(struct kube *kube, const char *ns, const json_t *what, struct error *err)
+int pod_events_tell(struct kube *kube, const char *ns, const json_t *what, struct error *err)
 {
 	const json_t *one;
 	size_t i;
@@ -92,7 +94,7 @@ static int run(struct error *err)
 	if (rc == 0)
 		rc = kube_connect(&config, &kube, err);
 	if (rc == 0)
-		rc = tell_all(kube, config.ns, what, err);
+		rc = pod_events_tell(kube, config.ns, what, err);
 	kube_config_done(&config);
 	kube_free(kube);
 	return rc;
