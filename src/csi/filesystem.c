@@ -316,8 +316,8 @@ static int grow_ext(const char *device, struct error *err)
 	int r = run(argv, GROW_MS, &why);
 
 	return r < 0 ? error_set(err, -r,
-				 "%s; end its pods and start them again: it is grown before it is "
-				 "mounted",
+				 "%s; end its pods and start them again: what the kernel refuses "
+				 "is done when it is staged, while it is not mounted",
 				 error_text(&why, r))
 		     : 0;
 }

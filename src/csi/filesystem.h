@@ -32,9 +32,10 @@ struct filesystem_mount {
 };
 int filesystem_mount(const struct filesystem_mount *m, struct error *err);
 /*
- * To the device's size, while nobody has it mounted, after filesystem_check: ext2, 3 and 4. That takes no
- * CAP_SYS_RESOURCE, as growing them while they are mounted does, which a container may not have. But no journal covers
- * it: whoever dies in the middle may leave work for a person. -EUCLEAN: that is so now, and it must not be mounted.
+ * To the device's size, while nobody has it mounted, after a full check where resize2fs asks for
+ * one: ext2, 3 and 4. That takes no CAP_SYS_RESOURCE, as growing them while they are mounted does,
+ * which a container may not have. But no journal covers it: whoever dies in the middle may leave
+ * work for a person. -EUCLEAN: that is so now, and it must not be mounted.
  */
 int filesystem_grow_unmounted(const char *device, const char *type, struct error *err);
 bool filesystem_grows_unmounted(const char *type);

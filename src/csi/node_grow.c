@@ -124,7 +124,7 @@ void ungrown_tell(const struct csi_node *n, const char *id, const char *staging,
 		return;
 	message = xasprintf("the file system of volume %s is smaller than the volume, since it "
 			    "could not be grown: %s; it can be used as it is; when that is mended, "
-			    "end this pod and start it again: it is grown before it is mounted",
+			    "end this pod and start it again: it is tried anew when it is staged",
 			    id, why);
 	what = json_pack("{s:[{s:s, s:s, s:s, s:s}]}", "ungrown", "name", name, "namespace", ns,
 			 "uid", uid, "message", message);

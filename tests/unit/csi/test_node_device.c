@@ -16,11 +16,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/fs.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
 #define LUN "lun7"
@@ -365,6 +369,13 @@ static void test_broken_by_growing(void **state)
 	lun_end(&l);
 }
 
+static void lun_write_file(void)
+{
+	cleanup_close int fd = open(in_dir("stage-lun/file"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0 && write(fd, "x", 1) == 1 && fsync(fd) == 0);
+}
+
 /* Says of each call whether the device was mounted, and does it. */
 static const char tells[] = "#!/bin/sh\n"
 			    "grep -q \"^$1 \" /proc/self/mounts && echo mounted >> ${0%/*}/log || "
@@ -391,10 +402,82 @@ static void test_kernel_grows(void **state)
 	assert_true(lun_bytes() > 600 << 20);
 	assert_int_equal(file_read(in_dir("bin/log"), 0, &log, NULL, NULL), 0);
 	assert_true(str_has_prefix(log, "mounted\n"));
+	assert_int_equal(unlink(in_dir("bin/log")), 0);
 	break_program("resize2fs", false);
 	assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
 	mount_volume.fs_type = (char *)"";
 	lun_end(&l);
+}
+
+/* Of this thread and of what it runs: root's programs get back what is bounding, or inherited. */
+static bool drop_resource(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3];
+
+	if (prctl(PR_CAPBSET_DROP, CAP_SYS_RESOURCE) < 0 || syscall(SYS_capget, &header, caps) < 0)
+		return false;
+	caps[CAP_TO_INDEX(CAP_SYS_RESOURCE)].effective &= ~CAP_TO_MASK(CAP_SYS_RESOURCE);
+	caps[CAP_TO_INDEX(CAP_SYS_RESOURCE)].permitted &= ~CAP_TO_MASK(CAP_SYS_RESOURCE);
+	caps[CAP_TO_INDEX(CAP_SYS_RESOURCE)].inheritable &= ~CAP_TO_MASK(CAP_SYS_RESOURCE);
+	return syscall(SYS_capset, &header, caps) == 0;
+}
+
+/* What the service's threads and their programs have, they have of the one that started it. */
+static void *start_unprivileged(void *arg)
+{
+	if (drop_resource())
+		start_node();
+	return NULL;
+}
+
+static void start_without_resource(void)
+{
+	pthread_t thread;
+
+	csi_node_free(TAKE_PTR(node));
+	assert_int_equal(pthread_create(&thread, NULL, start_unprivileged, NULL), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_non_null(node);
+}
+
+/* Without CAP_SYS_RESOURCE, as in some containers, the kernel refuses: then nobody has it mounted. */
+static void test_grown_unmounted(void **state)
+{
+	static const char *const types[] = { "ext4", "ext3" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		cleanup_free char *log = NULL;
+		struct loop l = LOOP_INIT;
+
+		if (!lun_make(&l)) {
+			print_message("no loop device here\n");
+			skip();
+		}
+		lun_as(false);
+		mount_volume.fs_type = (char *)types[i];
+		lun_resize(&l, 400 << 20);
+		assert_int_equal(lun_stage("none"), GRPC_OK);
+		lun_write_file();
+		assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+		lun_resize(&l, 800 << 20);
+		break_program("resize2fs", true);
+		assert_int_equal(
+			file_write(in_dir("bin/resize2fs"), tells, strlen(tells), 0700, NULL), 0);
+		start_without_resource();
+		assert_int_equal(lun_stage("none"), GRPC_OK);
+		assert_true(lun_bytes() > 600 << 20);
+		assert_int_equal(access(in_dir("stage-lun/file"), F_OK), 0);
+		assert_int_equal(file_read(in_dir("bin/log"), 0, &log, NULL, NULL), 0);
+		assert_true(str_has_prefix(log, "mounted\napart\n"));
+		assert_int_equal(unlink(in_dir("bin/log")), 0);
+		break_program("resize2fs", false);
+		assert_int_equal(unstage(LUN, in_dir("stage-lun")), GRPC_OK);
+		csi_node_free(TAKE_PTR(node));
+		start_node();
+		mount_volume.fs_type = (char *)"";
+		lun_end(&l);
+	}
 }
 
 static enum grpc_code lun_expand(int64_t bytes)
@@ -485,13 +568,6 @@ static void copy(const char *from, const char *to)
 	for (ssize_t n; (n = read(in, block, sizeof(block))) != 0;)
 		assert_true(n > 0 && write(out, block, (size_t)n) == n);
 	assert_int_equal(fsync(out), 0);
-}
-
-static void lun_write_file(void)
-{
-	cleanup_close int fd = open(in_dir("stage-lun/file"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-
-	assert_true(fd >= 0 && write(fd, "x", 1) == 1 && fsync(fd) == 0);
 }
 
 /* A writer on another node may have the journal: no reader replays it. */
@@ -631,6 +707,7 @@ int main(void)
 		cmocka_unit_test(test_not_grown),
 		cmocka_unit_test(test_broken_by_growing),
 		cmocka_unit_test(test_kernel_grows),
+		cmocka_unit_test(test_grown_unmounted),
 		cmocka_unit_test(test_reader_of_device),
 		cmocka_unit_test(test_reader_of_journal),
 		cmocka_unit_test(test_read_only_flag),
