@@ -20,6 +20,7 @@ cleanup() {
 	[ -z "${reader:-}" ] || kill "$reader" 2> /dev/null
 	[ -z "${apart:-}" ] || kill "$apart" 2> /dev/null
 	umount "$mnt.five" "$mnt.own" 2> /dev/null
+	umount -l "$K/six.target" "$K/six" 2> /dev/null
 	quartermaster down --delete-data --force > /dev/null 2>&1
 	rm -rf "$mnt" "$mnt".* "${QM_STATE_DIR%/state}" "$QM_RUN_DIR" "$QM_RUN_DIR.there"
 }
@@ -112,6 +113,58 @@ check "it is unpublished" csi NodeUnpublishVolume "{volume_id: $id, target_path:
 check "and unstaged" csi NodeUnstageVolume "{volume_id: $id, staging_target_path: \"$K/stage\"}"
 check "it goes" wait_for 20 gone two
 check "with its volume" wait_for 20 no_volume two
+
+echo "# a file, whose mount by hostvol is detached: what is mounted from it goes on"
+file_class() {
+	quartermaster apply -f - <<- END
+		apiVersion: storage.k8s.io/v1
+		kind: StorageClass
+		metadata: {name: file}
+		provisioner: csi.quartermaster.storage
+		parameters: {deployment: glusterfs, namespace: default, kind: file}
+	END
+}
+file_claim() { sed "s/my-claim/$1/; s/storageClassName: .*/storageClassName: file/; s/ReadWriteMany/ReadWriteOnce/" docs/examples/claim.yaml | quartermaster apply -f -; }
+# by whichever of its places it is still mounted
+detach() {
+	local m some=1
+	for m in "$QM_STATE_DIR"/hostvol/mnt/*/; do umount -l "$m" && some=0; done
+	return $some
+}
+one='{"mount":{},"access_mode":{"mode":1}}'
+check "a class" file_class
+check "a claim" file_claim six
+check "it becomes Bound" wait_for 10 bound six
+pv=$(quartermaster get pv "$(quartermaster get pvc six -o json | jq -r .spec.volumeName)" -o json | jq -c .spec.csi)
+id=$(jq .volumeHandle <<< "$pv")
+if [ -e /dev/loop-control ]; then
+	check "it is staged" csi NodeStageVolume "{volume_id: $id, staging_target_path: \"$K/six\", volume_capability: $one, volume_context: $(jq .volumeAttributes <<< "$pv")}"
+	check "and published" csi NodePublishVolume "{volume_id: $id, staging_target_path: \"$K/six\", target_path: \"$K/six.target\", volume_capability: $one}"
+	check "the mount that its file lies in is detached" detach
+	check "it is deleted" quartermaster delete pvc six --wait=false
+	check "it says who has it" wait_for 10 held six "staged at $K/six"
+	check "it is there" there six
+	check "and can be written, down to the pool" dd if=/dev/zero of="$K/six.target/written" bs=64k count=1 conv=fsync
+	check "it is unpublished" csi NodeUnpublishVolume "{volume_id: $id, target_path: \"$K/six.target\"}"
+	check "and unstaged" csi NodeUnstageVolume "{volume_id: $id, staging_target_path: \"$K/six\"}"
+	check "it goes" wait_for 20 gone six
+	check "with its volume" wait_for 20 no_volume six
+else
+	skip "a file volume whose mount is detached" "no loop devices here"
+	quartermaster delete pvc six > /dev/null
+fi
+
+echo "# an orchestrator's, without a claim"
+controller() { "$CALL" "$QM_RUN_DIR/csi.sock" "Controller.$1" "$(jq -cn "$2")"; }
+made=$(controller CreateVolume "{name: \"seven\", capacity_range: {required_bytes: 10485760}, volume_capabilities: [$cap]}")
+id=$(jq .volume.volume_id <<< "$made")
+check "it is staged" csi NodeStageVolume "{volume_id: $id, staging_target_path: \"$K/seven\", volume_capability: $cap, volume_context: $(jq .volume.volume_context <<< "$made")}"
+check "and published" csi NodePublishVolume "{volume_id: $id, staging_target_path: \"$K/seven\", target_path: \"$K/seven.target\", volume_capability: $cap}"
+check "it is not removed meanwhile" refuses "FAILED_PRECONDITION.*staged at $K/seven" controller DeleteVolume "{volume_id: $id}"
+check "and can be written" touch "$K/seven.target/written"
+check "it is unpublished" csi NodeUnpublishVolume "{volume_id: $id, target_path: \"$K/seven.target\"}"
+check "and unstaged" csi NodeUnstageVolume "{volume_id: $id, staging_target_path: \"$K/seven\"}"
+check "it is removed" controller DeleteVolume "{volume_id: $id}"
 
 echo "# torn away"
 check "a claim" claim three
