@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-<<<<<<< ours
-/* Who uses a volume, by hostvol's records and by what the kernel has, in a mount namespace of the test's own. */
-#include "../skip.h"
-=======
 /* Who uses a volume, by hostvol's records and the kernel's, in a mount namespace of its own. */
->>>>>>> theirs
+#include "../skip.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/paths.h"
