@@ -174,26 +174,27 @@ static int settle_old(const struct call *c, struct attachment *old, const struct
 	/* whatever is left at the same target, connect finds and uses */
 	if (same_target)
 		return old->state == STATE_ATTACHED ? SETTLED_BROKEN : SETTLED_GONE;
-	if (old->state != STATE_ATTACHED) {
-		r = attach_clear_away(c, old, false, err);
-		return r < 0 ? r : SETTLED_GONE;
-	}
-	/* its record stays until that of the new target takes its place: no crash loses the consumer */
+	/*
+	 * Its record stays until that of the new target takes its place: no crash loses the consumer,
+	 * nor, where that has half gone, which volume it was.
+	 */
 	r = clear_target(c, old, false, err);
-	return r < 0 ? r : SETTLED_BROKEN;
+	if (r < 0)
+		return r;
+	return old->state == STATE_ATTACHED ? SETTLED_BROKEN : SETTLED_GONE;
 }
 
 /*
  * What the new record has of the one before it: which volume it is, for as long as there is a
- * record; and its path, also in the record of an attempt that is killed, since what is there may
- * work again without another. 1: old has to outlive an attempt that fails.
+ * record, in whatever words its place was written there; and its path, also in the record of an
+ * attempt that is killed, since what is there may work again without another. 1: old has to
+ * outlive an attempt that fails.
  */
 static int take_over(struct attachment *want, const struct attachment *old, struct error *err)
 {
 	int r;
 
-	if (old->driver != want->driver ||
-	    !params_same_volume(want->driver, old->params, want->params))
+	if (old->driver != want->driver)
 		return 0;
 	r = recorded_carry(want, old, err);
 	if (r < 0)
