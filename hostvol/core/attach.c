@@ -194,7 +194,7 @@ static int take_over(struct attachment *want, const struct attachment *old, stru
 {
 	int r;
 
-	if (old->driver != want->driver)
+	if (old->driver != want->driver && !recorded_is_comparable(want, old))
 		return 0;
 	r = recorded_carry(want, old, err);
 	if (r < 0)

@@ -50,7 +50,8 @@ struct driver {
 	const struct mount_type *mount; /* of those whose volumes are in a file system (mounts.h) */
 	/*
 	 * Keys of detail that say which volume it is, ended by NULL; or NULL. The core gives connect
-	 * what is recorded of them, and connect refuses another volume (recorded.h).
+	 * what is recorded of them, and connect refuses another volume (recorded.h). Drivers that have
+	 * the same table here say it in the same words: their consumers share what is recorded.
 	 */
 	const char *const *identity;
 	/* Fills in target and detail from the parameters. Touches nothing. */

@@ -15,6 +15,11 @@ bool recorded_is_known(const struct attachment *a)
 	return false;
 }
 
+bool recorded_is_comparable(const struct attachment *a, const struct attachment *b)
+{
+	return a->driver->identity && a->driver->identity == b->driver->identity;
+}
+
 int recorded_carry(struct attachment *to, const struct attachment *from, struct error *err)
 {
 	int r = 0;
@@ -40,7 +45,7 @@ static int inherit_from(struct attachment *a, void *userdata)
 	const struct attachment *heir = i->heir;
 
 	if (streq(a->id, heir->id) || !streq(a->volume_id, heir->volume_id) ||
-	    a->driver != heir->driver)
+	    !recorded_is_comparable(a, heir))
 		return 0;
 	return recorded_carry(i->heir, a, i->err);
 }

@@ -11,7 +11,12 @@
 
 /* Whether the record says which volume it is. */
 bool recorded_is_known(const struct attachment *a);
-/* Takes over what from knows and to does not; both are of one driver. */
+/*
+ * Whether the two say it in the same words: also of different drivers, where these are several ways
+ * to the same units (iSCSI and iSER).
+ */
+bool recorded_is_comparable(const struct attachment *a, const struct attachment *b);
+/* Takes over what from knows and to does not; the two are comparable. */
 int recorded_carry(struct attachment *to, const struct attachment *from, struct error *err);
 /* Under the target's lock: where a does not know, asks the records of the volume's other consumers. */
 int recorded_inherit(const struct call *c, struct attachment *a, struct error *err);

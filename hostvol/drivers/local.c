@@ -140,6 +140,9 @@ const struct driver driver_local = {
 	.verify = local_verify,
 };
 
+/* In other words than those of all other devices: a file with its file system. */
+static const char *const gpfs_keys[] = { "identity", NULL };
+
 const struct driver driver_gpfs = {
 	.name = "GPFS",
 	.aliases = (const char *const[]){ "gpfs_local", NULL },
@@ -149,7 +152,7 @@ const struct driver driver_gpfs = {
 		"mounted. Connecting checks that it is there and records in which file system; "
 		"nothing is changed.",
 	.params = params,
-	.identity = device_keys,
+	.identity = gpfs_keys,
 	.prepare = local_prepare,
 	.connect = local_connect,
 	.disconnect = local_disconnect,

@@ -29,7 +29,7 @@
 	"{\"driverVolumeType\":\"ISCSI\",\"consumer\":\"other\",\"data\":{\"volumeId\":\"v\","     \
 	"\"targetIqn\":\"" SAN_IQN "\",\"targetPortal\":\"192.0.2.1\",\"targetLun\":1}}"
 
-/* The same LUN, written otherwise by its own consumer, and by another; a place without an answer. */
+/* The same LUN, written otherwise by its own consumer, and by another; a place without answer. */
 #define OWN_WORDS                                                                                  \
 	"{\"driverVolumeType\":\"ISCSI\",\"data\":{\"volumeId\":\"v\",\"targetIqn\":\"" SAN_IQN    \
 	"\",\"targetPortal\":\"192.0.2.1\",\"targetLun\":\"01\"}}"
@@ -349,6 +349,26 @@ static void test_half_a_disconnect_in_other_words(void **state)
 		assert_int_equal(rig_disconnect(s->rig, "v", "", 0), 0);
 		san_export(&s->san, 1, "mine");
 	}
+}
+
+/* iSER is another way to the same units, which say the same of themselves. */
+static void test_another_way(void **state)
+{
+	struct scene *s = *state;
+
+	assert_int_equal(connects(s, VOLUME), 0);
+	edit_records(s, "s/\"ISCSI\"/\"ISER\"/");
+	exchange_in_reboot(s);
+	assert_refused(s, OTHER);
+	assert_recorded(s, 1, "mine");
+	/* its own consumer has to end it first; where he has half done so, it is known still */
+	assert_int_equal(connects(s, VOLUME), -EEXIST);
+	edit_records(s, "s/\"attached\"/\"disconnecting\"/");
+	assert_refused(s, VOLUME);
+	assert_recorded(s, 1, "mine");
+	san_export(&s->san, 1, "mine");
+	assert_int_equal(connects(s, VOLUME), 0);
+	assert_recorded(s, 1, "mine");
 }
 
 /* ---- a person says so ----------------------------------------------------------------------- */
@@ -703,6 +723,7 @@ int main(void)
 		IDENTITY_TEST(test_named_otherwise),
 		IDENTITY_TEST(test_half_a_disconnect),
 		IDENTITY_TEST(test_half_a_disconnect_in_other_words),
+		IDENTITY_TEST(test_another_way),
 		IDENTITY_TEST(test_forget),
 		IDENTITY_TEST(test_forget_in_use),
 		IDENTITY_TEST(test_forget_in_use_by_one),
