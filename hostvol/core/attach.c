@@ -184,11 +184,21 @@ static int settle_old(const struct call *c, struct attachment *old, const struct
 	return old->state == STATE_ATTACHED ? SETTLED_BROKEN : SETTLED_GONE;
 }
 
+/* Also in the record of an attempt that is killed: what is there may work again without another. */
+static int take_over_place(struct attachment *want, const struct attachment *old, struct error *err)
+{
+	if (old->path && !want->path) {
+		want->path = strdup(old->path);
+		if (!want->path)
+			return no_memory(err);
+	}
+	return recorded_carry_form(want, old, err);
+}
+
 /*
  * What the new record has of the one before it: which volume it is, for as long as there is a
- * record, in whatever words its place was written there; and its path, also in the record of an
- * attempt that is killed, since what is there may work again without another. 1: old has to
- * outlive an attempt that fails.
+ * record, in whatever words its place was written there; and what is at that place, while its
+ * consumer counts on it. 1: old has to outlive an attempt that fails.
  */
 static int take_over(struct attachment *want, const struct attachment *old, struct error *err)
 {
@@ -197,13 +207,10 @@ static int take_over(struct attachment *want, const struct attachment *old, stru
 	if (old->driver != want->driver && !recorded_is_comparable(want, old))
 		return 0;
 	r = recorded_carry(want, old, err);
+	if (r >= 0 && want->was_attached && streq(old->target, want->target))
+		r = take_over_place(want, old, err);
 	if (r < 0)
 		return r;
-	if (want->was_attached && streq(old->target, want->target) && old->path && !want->path) {
-		want->path = strdup(old->path);
-		if (!want->path)
-			return no_memory(err);
-	}
 	return want->was_attached || recorded_is_known(old);
 }
 

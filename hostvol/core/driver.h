@@ -54,6 +54,12 @@ struct driver {
 	 * the same table here say it in the same words: their consumers share what is recorded.
 	 */
 	const char *const *identity;
+	/*
+	 * Keys of detail that say what verify has to find at the volume's place, ended by NULL; or
+	 * NULL. While its consumer counts on it an attempt begins with what is recorded of them, so
+	 * that what a killed one has left is not taken for all of it; connect sets or deletes them.
+	 */
+	const char *const *form;
 	/* Fills in target and detail from the parameters. Touches nothing. */
 	int (*prepare)(const struct call *c, struct attachment *a, struct error *err);
 	/* Brings the volume here, verifies it, sets path. What is there already is used. */

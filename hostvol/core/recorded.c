@@ -20,17 +20,28 @@ bool recorded_is_comparable(const struct attachment *a, const struct attachment 
 	return a->driver->identity && a->driver->identity == b->driver->identity;
 }
 
-int recorded_carry(struct attachment *to, const struct attachment *from, struct error *err)
+static int carry(struct attachment *to, const struct attachment *from, const char *const *keys,
+		 struct error *err)
 {
 	int r = 0;
 
-	for (const char *const *key = to->driver->identity; key && *key && r >= 0; key++) {
+	for (const char *const *key = keys; key && *key && r >= 0; key++) {
 		const char *value = attachment_detail(from, *key);
 
 		if (value[0] && !attachment_detail(to, *key)[0])
 			r = attachment_set_detail(to, *key, value, err);
 	}
 	return r;
+}
+
+int recorded_carry(struct attachment *to, const struct attachment *from, struct error *err)
+{
+	return carry(to, from, to->driver->identity, err);
+}
+
+int recorded_carry_form(struct attachment *to, const struct attachment *from, struct error *err)
+{
+	return carry(to, from, to->driver->form, err);
 }
 
 struct inheritance {

@@ -18,6 +18,8 @@ bool recorded_is_known(const struct attachment *a);
 bool recorded_is_comparable(const struct attachment *a, const struct attachment *b);
 /* Takes over what from knows and to does not; the two are comparable. */
 int recorded_carry(struct attachment *to, const struct attachment *from, struct error *err);
+/* The same of driver.form; both are of one driver. */
+int recorded_carry_form(struct attachment *to, const struct attachment *from, struct error *err);
 /* Under the target's lock: where a does not know, asks the records of the volume's other consumers. */
 int recorded_inherit(const struct call *c, struct attachment *a, struct error *err);
 /* -ESTALE with the sentence: what stands at where is now, what it was before, and what to do. */
