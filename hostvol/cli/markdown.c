@@ -88,9 +88,10 @@ static const char which_volume[] =
 	"place back at the storage; or, if the new one is meant, end the use of the old one for all "
 	"its consumers:\n\n"
 	"    hostvol forget pvc-0f3a\n\n"
-	"It is refused while the recorded volume works, and while somebody uses what is there. File "
-	"systems of a server (NFS, GlusterFS and the like) and DRBD have no such name: there the "
-	"parameters say which volume it is.\n";
+	"It is refused while the recorded volume works, and while somebody uses what is there. Where "
+	"disconnecting needs a password (SCALEIO) this does too: `hostvol forget -f volume.yaml`. "
+	"File systems of a server (NFS, GlusterFS and the like) and DRBD have no such name: there "
+	"the parameters say which volume it is.\n";
 
 int markdown_write(const json_t *drivers, const char *dir)
 {

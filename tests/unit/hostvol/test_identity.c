@@ -82,7 +82,7 @@ static int forgets(struct scene *s)
 	cleanup_free char *gone = NULL;
 
 	s->err = (struct hostvol_error){ 0 };
-	return hostvol_forget_json(s->rig->h, "v", &gone, &s->err);
+	return hostvol_forget_json(s->rig->h, "{\"volumeId\":\"v\"}", &gone, &s->err);
 }
 
 static char *records(struct scene *s)
