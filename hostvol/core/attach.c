@@ -5,6 +5,7 @@
 #include "driver.h"
 #include "journal.h"
 #include "lock.h"
+#include "mountinfo.h"
 #include "params.h"
 #include "recorded.h"
 
@@ -241,14 +242,38 @@ int attach_connect(const struct call *c, struct attachment **want, struct error 
 	return r < 0 ? r : do_connect(c, *want, r > 0 ? old : NULL, err);
 }
 
-int attach_refuse_healthy(const struct call *c, struct attachment *a, struct error *err)
+/* Who is named by a path has what he connected there: the CSI node service does. */
+static int refuse_mounted(const struct call *c, const struct attachment *a, struct error *err)
 {
-	if (!attachment_has_consumer(a) || a->driver->verify(c, a, NULL) < 0)
+	cleanup_with(mount_entry_done) struct mount_entry e = { 0 };
+	cleanup_free char *text = NULL;
+	int r;
+
+	if (a->consumer[0] != '/')
 		return 0;
+	r = c->host->mountinfo(c->host, &text);
+	if (r < 0)
+		return error_errno(err, -r, "cannot read the mount table");
+	r = mountinfo_find(text, a->consumer, &e);
+	if (r <= 0)
+		return r < 0 ? no_memory(err) : 0;
 	return error_set(err, EBUSY,
-			 "volume %.150s is at %.150s, and is what was connected: nothing is "
-			 "forgotten (hostvol disconnect ends its use)",
-			 a->volume_id, a->path ? a->path : "its place");
+			 "volume %.150s is in use: its consumer %.150s is a mount point; unmount it "
+			 "first",
+			 a->volume_id, a->consumer);
+}
+
+int attach_refuse_forgetting(const struct call *c, struct attachment *a, struct error *err)
+{
+	int r;
+
+	if (attachment_has_consumer(a) && a->driver->verify(c, a, NULL) >= 0)
+		return error_set(err, EBUSY,
+				 "volume %.150s is at %.150s, and is what was connected: nothing is "
+				 "forgotten (hostvol disconnect ends its use)",
+				 a->volume_id, a->path ? a->path : "its place");
+	r = refuse_mounted(c, a, err);
+	return r < 0 || !a->driver->in_use ? r : a->driver->in_use(c, a, err);
 }
 
 /* Under the record's lock. A disconnect that was refused leaves the volume as it was. */
@@ -262,7 +287,7 @@ static int do_disconnect(const struct call *c, struct attachment *a, enum attach
 
 	r = lock_target(c, a, &target, err);
 	if (r >= 0 && how == ATTACH_END_BROKEN)
-		r = attach_refuse_healthy(c, a, err);
+		r = attach_refuse_forgetting(c, a, err);
 	if (r >= 0)
 		r = set_state(c, a, STATE_DISCONNECTING, err);
 	if (r < 0)

@@ -67,6 +67,11 @@ struct driver {
 	/* Takes it away, unless others use it; also what a connect left that died in the middle. */
 	int (*disconnect)(const struct call *c, struct attachment *a, bool force,
 			  struct error *err);
+	/*
+	 * -EBUSY while somebody uses what is there; of a driver whose disconnect takes nothing away,
+	 * and so is not refused. Asked before the use of all consumers is ended. Or NULL.
+	 */
+	int (*in_use)(const struct call *c, struct attachment *a, struct error *err);
 	/* Verifies that what stands at path is the volume. */
 	int (*verify)(const struct call *c, struct attachment *a, struct error *err);
 	/*

@@ -257,8 +257,8 @@ HOSTVOL_API int hostvol_list_json(struct hostvol *h, const char *volume_id, char
  * connect takes what stands there: a person's word, never a program's. json is as of
  * hostvol_disconnect_volume_json, where the consumer does not matter, and secrets do as there.
  * Gives [{"volumeId", "consumer", "path"}]. 1: there was no record. -EBUSY: somebody uses what is
- * there, or it is the volume that was connected, and works; then nothing has changed for any
- * consumer.
+ * there, a consumer whose name is a path has something mounted at it, or it is the volume that was
+ * connected, and works; then nothing has changed for any consumer.
  */
 HOSTVOL_API int hostvol_forget_json(struct hostvol *h, const char *json, char **ret_json,
 				    struct hostvol_error *err);

@@ -389,6 +389,36 @@ static void test_forget_with_secrets(void **state)
 	rig_teardown(&to_free);
 }
 
+/* What was of this host already ends for nobody who still uses it. */
+static void test_forget_local_in_use(void **state)
+{
+	static const char local[] = "{\"driverVolumeType\":\"LOCAL\",\"consumer\":\"/pod/x\","
+				    "\"data\":{\"devicePath\":\"/dev/l\",\"volumeId\":\"a\"}}";
+	struct rig *rig = vendor_rig();
+	struct fake_device *d = fake_device(rig->fake, "/dev/l");
+	struct hostvol_error err = { 0 };
+	void *to_free = rig;
+
+	d->there = true;
+	put_name(rig, "wwid", "naa.mine");
+	assert_int_equal(connect_json(rig, local, &err), 0);
+	put_name(rig, "wwid", "naa.stranger");
+	d->busy = true;
+	assert_int_equal(forgets(rig, FORGET_A, &err), -EBUSY);
+	assert_non_null(strstr(err.message, "/dev/l"));
+	d->busy = false;
+	fake_mount(rig->fake, "/dev/l", "/pod/x", "xfs");
+	assert_int_equal(forgets(rig, FORGET_A, &err), -EBUSY);
+	assert_non_null(strstr(err.message, "/pod/x"));
+	d->there = false;
+	assert_int_equal(forgets(rig, FORGET_A, &err), -EBUSY);
+	assert_int_equal(rig_records(rig), 1);
+	rig->fake->mount_count = 0;
+	assert_int_equal(forgets(rig, FORGET_A, &err), 0);
+	assert_int_equal(rig_records(rig), 0);
+	rig_teardown(&to_free);
+}
+
 static void test_in_use(void **state)
 {
 	for (size_t i = 0; i < VENDOR_COUNT; i++) {
@@ -440,6 +470,7 @@ int main(void)
 		cmocka_unit_test(test_scaleio_name), cmocka_unit_test(test_named_later),
 		cmocka_unit_test(test_scaleio_id_and_name), cmocka_unit_test(test_disk_and_map),
 		cmocka_unit_test(test_forget_with_secrets),
+		cmocka_unit_test(test_forget_local_in_use),
 		cmocka_unit_test(test_other_names), cmocka_unit_test(test_partition),
 	};
 
