@@ -90,6 +90,9 @@ static const char which_volume[] =
 	"    hostvol forget pvc-0f3a\n\n"
 	"It is refused while the recorded volume works, and while somebody uses what is there. Where "
 	"disconnecting needs a password (SCALEIO) this does too: `hostvol forget -f volume.yaml`. "
+	"A record that cannot be read may be the one that knows: until it is put back, or moved "
+	"away, a volume that no other record knows is refused (EBADMSG), unless the parameters "
+	"name it (`wwn`, `serial`, `volUuid` and the like). "
 	"File systems of a server (NFS, GlusterFS and the like) and DRBD have no such name: there "
 	"the parameters say which volume it is.\n";
 

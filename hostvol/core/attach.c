@@ -176,8 +176,8 @@ static int settle_old(const struct call *c, struct attachment *old, const struct
 	if (same_target)
 		return old->state == STATE_ATTACHED ? SETTLED_BROKEN : SETTLED_GONE;
 	/*
-	 * Its record stays until that of the new target takes its place: no crash loses the consumer,
-	 * nor, where that has half gone, which volume it was.
+	 * Its record stays until that of the new target takes its place: no crash loses the
+	 * consumer, nor, where that has half gone, which volume it was.
 	 */
 	r = clear_target(c, old, false, err);
 	if (r < 0)
@@ -258,8 +258,8 @@ static int refuse_mounted(const struct call *c, const struct attachment *a, stru
 	if (r <= 0)
 		return r < 0 ? no_memory(err) : 0;
 	return error_set(err, EBUSY,
-			 "volume %.150s is in use: its consumer %.150s is a mount point; unmount it "
-			 "first",
+			 "volume %.150s is in use: its consumer %.150s is a mount point; unmount "
+			 "it first",
 			 a->volume_id, a->consumer);
 }
 
@@ -269,8 +269,8 @@ int attach_refuse_forgetting(const struct call *c, struct attachment *a, struct 
 
 	if (attachment_has_consumer(a) && a->driver->verify(c, a, NULL) >= 0)
 		return error_set(err, EBUSY,
-				 "volume %.150s is at %.150s, and is what was connected: nothing is "
-				 "forgotten (hostvol disconnect ends its use)",
+				 "volume %.150s is at %.150s, and is what was connected: nothing "
+				 "is forgotten (hostvol disconnect ends its use)",
 				 a->volume_id, a->path ? a->path : "its place");
 	r = refuse_mounted(c, a, err);
 	return r < 0 || !a->driver->in_use ? r : a->driver->in_use(c, a, err);

@@ -50,7 +50,7 @@ struct driver {
 	const struct mount_type *mount; /* of those whose volumes are in a file system (mounts.h) */
 	/*
 	 * Keys of detail that say which volume it is, ended by NULL; or NULL. The core gives connect
-	 * what is recorded of them, and connect refuses another volume (recorded.h). Drivers that have
+	 * what is recorded of them, and connect refuses another volume (recorded.h). Drivers with
 	 * the same table here say it in the same words: their consumers share what is recorded.
 	 */
 	const char *const *identity;
@@ -68,8 +68,8 @@ struct driver {
 	int (*disconnect)(const struct call *c, struct attachment *a, bool force,
 			  struct error *err);
 	/*
-	 * -EBUSY while somebody uses what is there; of a driver whose disconnect takes nothing away,
-	 * and so is not refused. Asked before the use of all consumers is ended. Or NULL.
+	 * -EBUSY while somebody uses what is there; of a driver whose disconnect takes nothing
+	 * away, and so is not refused. Asked before the use of all consumers is ended. Or NULL.
 	 */
 	int (*in_use)(const struct call *c, struct attachment *a, struct error *err);
 	/* Verifies that what stands at path is the volume. */

@@ -61,15 +61,50 @@ static int inherit_from(struct attachment *a, void *userdata)
 	return recorded_carry(i->heir, a, i->err);
 }
 
+/* A parameter that is the volume's own name, or NULL; *ret: whether such a one is given. */
+static const char *expectation(const struct attachment *a, bool *ret)
+{
+	const char *name = NULL;
+
+	for (const struct param *p = a->driver->params; p->name; p++) {
+		if (!p->expectation)
+			continue;
+		*ret |= attachment_param(a, p->name) != NULL;
+		name = name ? name : p->name;
+	}
+	return name;
+}
+
+/* One that cannot be read may be the one that knows; what stands there is not taken for it. */
+static int refuse_unknown(const struct call *c, const struct attachment *a, int unreadable,
+			  const char *file, struct error *err)
+{
+	bool given = false;
+	const char *name = expectation(a, &given);
+
+	if (given)
+		return 0;
+	return error_set(err, EBADMSG,
+			 "%d records cannot be read (%.200s/attachments/%s), and may say which "
+			 "volume %.80s is: put back what stood there, or move away what is not of "
+			 "this volume%s%s%s",
+			 unreadable, c->h->state_dir, file, a->volume_id,
+			 name ? "; or say which one is meant (parameter " : "", name ? name : "",
+			 name ? ")" : "");
+}
+
 int recorded_inherit(const struct call *c, struct attachment *a, struct error *err)
 {
 	struct inheritance i = { .heir = a, .err = err };
+	char file[JOURNAL_NAME_MAX];
 	int r;
 
 	if (!a->driver->identity || recorded_is_known(a))
 		return 0;
-	r = journal_each(c, inherit_from, &i, err);
-	return r < 0 ? r : 0;
+	r = journal_each_naming(c, inherit_from, &i, file, err);
+	if (r <= 0 || recorded_is_known(a))
+		return r < 0 ? r : 0;
+	return refuse_unknown(c, a, r, file, err);
 }
 
 int recorded_differs(const struct attachment *a, const char *where, const char *now,

@@ -199,8 +199,9 @@ HOSTVOL_API int hostvol_get_connector_properties(struct hostvol *h, bool multipa
  *
  * 1: connected before with other options (the same volume), which stay in force.
  * -EINVAL: a parameter; -EOPNOTSUPP: this version has no such driver; -EEXIST: the volume id is
- * connected from another place; -ENOENT: no such device or sub path; -ETIMEDOUT; -EIO: the
- * storage or a helper program said no, the message has its words.
+ * connected from another place; -EBADMSG: a record that cannot be read may say which volume it is;
+ * -ENOENT: no such device or sub path; -ETIMEDOUT; -EIO: the storage or a helper program said no,
+ * the message has its words.
  */
 HOSTVOL_API int hostvol_connect_volume(struct hostvol *h,
 				       const struct hostvol_connection_info *conn, char **ret_path,

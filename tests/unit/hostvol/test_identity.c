@@ -371,6 +371,63 @@ static void test_another_way(void **state)
 	assert_recorded(s, 1, "mine");
 }
 
+/* ---- records that cannot be read ------------------------------------------------------------ */
+
+static void damage_records(struct scene *s)
+{
+	cleanup_free char *command = xasprintf("for f in '%s'/attachments/*.json; do "
+					       "cp $f $f.whole; echo x > $f; done",
+					       s->rig->state_dir);
+
+	assert_int_equal(system(command), 0);
+}
+
+static void mend_records(struct scene *s)
+{
+	cleanup_free char *command = xasprintf("for f in '%s'/attachments/*.whole; do "
+					       "mv $f ${f%%.whole}; done",
+					       s->rig->state_dir);
+
+	assert_int_equal(system(command), 0);
+}
+
+#define OTHER_WWN(wwn)                                                                             \
+	"{\"driverVolumeType\":\"ISCSI\",\"consumer\":\"other\",\"data\":{\"volumeId\":\"v\","     \
+	"\"targetIqn\":\"" SAN_IQN "\",\"targetPortal\":\"192.0.2.1\",\"targetLun\":1,"           \
+	"\"wwn\":\"" wwn "\"}}"
+
+#define THIRD                                                                                      \
+	"{\"driverVolumeType\":\"ISCSI\",\"consumer\":\"third\",\"data\":{\"volumeId\":\"v\","     \
+	"\"targetIqn\":\"" SAN_IQN "\",\"targetPortal\":\"192.0.2.1\",\"targetLun\":1}}"
+
+/* It may be the one that says which volume it is: nothing is taken on trust. */
+static void test_a_damaged_record(void **state)
+{
+	struct scene *s = *state;
+
+	assert_int_equal(connects(s, VOLUME), 0);
+	exchange_in_reboot(s);
+	damage_records(s);
+	assert_int_equal(connects(s, OTHER), -EBADMSG);
+	assert_non_null(strstr(s->err.message, "/attachments/"));
+	assert_non_null(strstr(s->err.message, ".json"));
+	assert_non_null(strstr(s->err.message, "wwn"));
+	assert_int_equal(rig_records(s->rig), 1);
+	assert_int_equal(san_disks(&s->san), 0);
+	assert_int_equal(connects(s, OTHER_WWN("mine")), -ESTALE);
+	mend_records(s);
+	assert_refused(s, OTHER);
+	assert_recorded(s, 1, "mine");
+	/* what another record, or the parameter, says is enough */
+	san_export(&s->san, 1, "mine");
+	assert_int_equal(connects(s, VOLUME), 0);
+	damage_records(s);
+	assert_int_equal(connects(s, OTHER_WWN("mine")), 0);
+	assert_int_equal(connects(s, THIRD), 0);
+	mend_records(s);
+	assert_recorded(s, 3, "mine");
+}
+
 /* ---- a person says so ----------------------------------------------------------------------- */
 
 static void test_forget(void **state)
@@ -724,6 +781,7 @@ int main(void)
 		IDENTITY_TEST(test_half_a_disconnect),
 		IDENTITY_TEST(test_half_a_disconnect_in_other_words),
 		IDENTITY_TEST(test_another_way),
+		IDENTITY_TEST(test_a_damaged_record),
 		IDENTITY_TEST(test_forget),
 		IDENTITY_TEST(test_forget_in_use),
 		IDENTITY_TEST(test_forget_in_use_by_one),
