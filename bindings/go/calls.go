@@ -107,17 +107,18 @@ func (h *Host) List(ctx context.Context, volumeID string) ([]Record, error) {
 }
 
 // Forget ends every consumer's use of a volume whose place another one has taken, so that the next
-// Connect takes what is there: a person's word. It is EBUSY while the volume works or is used.
-func (h *Host) Forget(ctx context.Context, volumeID string) ([]Disconnected, error) {
+// Connect takes what is there: a person's word. It is EBUSY while the volume works or is used. As for
+// Disconnect the volume is a ConnectionInfo where its driver needs secrets for it; the consumer does
+// not matter.
+func (h *Host) Forget(ctx context.Context, volume Reference) ([]Disconnected, error) {
 	var gone []Disconnected
-	_, out, err := h.do(ctx, volumeID, func(c *C.struct_hostvol, in *C.char, ret **C.char, e *C.struct_hostvol_error) C.int {
+	_, err := h.doJSON(ctx, volume, func(c *C.struct_hostvol, in *C.char, ret **C.char, e *C.struct_hostvol_error) C.int {
 		return C.hostvol_forget_json(c, in, ret, e)
-	})
+	}, &gone)
 	if err != nil {
 		return nil, err
 	}
-	err = decode(out, &gone)
-	return gone, err
+	return gone, nil
 }
 
 // Recover undoes or finishes what died in the middle.

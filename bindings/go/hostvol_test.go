@@ -109,10 +109,10 @@ func TestWholeWay(t *testing.T) {
 	if all, err := h.Recover(ctx); err != nil || len(all) != 0 {
 		t.Errorf("recover %+v, %v", all, err)
 	}
-	if _, err := h.Forget(ctx, "v1"); !errors.Is(err, syscall.EBUSY) {
+	if _, err := h.Forget(ctx, Volume{ID: "v1"}); !errors.Is(err, syscall.EBUSY) {
 		t.Errorf("forget %v", err)
 	}
-	if gone, err := h.Forget(ctx, "v2"); err != nil || len(gone) != 0 {
+	if gone, err := h.Forget(ctx, Volume{ID: "v2"}); err != nil || len(gone) != 0 {
 		t.Errorf("forget %+v, %v", gone, err)
 	}
 	if err := os.Truncate(file, 2*size); err != nil {

@@ -20,7 +20,7 @@ struct identity {
 	int count;
 };
 
-/* Where a record has it (driver.identity). */
+/* Where a record has it (driver.identity): of SCSI units, the same by every way to them. */
 extern const char *const identity_keys[];
 
 /* ---- pure ---- */

@@ -10,6 +10,8 @@
 
 #define OPEN_MS 5000 /* for a new disk to be opened */
 
+const char *const scsi_volume_form[] = { "map", NULL };
+
 /* The disks of a volume's paths. */
 struct disks {
 	char names[SCSI_PATHS_MAX][DISK_NAME_MAX];
@@ -203,6 +205,8 @@ int scsi_volume_connect(const struct call *c, struct attachment *a, const struct
 			r = attachment_set_detail(a, "map", map.uuid, err);
 		return r < 0 ? r : set_path(c, a, &map.disk, err);
 	}
+	/* whatever it was connected with before, from now on none is missed */
+	json_object_del(a->detail, "map");
 	/* multipathd may take a single path too: then only the map can be opened */
 	if (map_of_path(c, disks.names[0], &map) == 1)
 		return set_path(c, a, &map.disk, err);

@@ -50,6 +50,9 @@ struct scsi_paths {
 	}
 int check_addressing_mode(const char *value, struct error *err);
 
+/* Where a record has the map that a volume was connected with (driver.form). */
+extern const char *const scsi_volume_form[];
+
 /* Whether the paths are to become one device; -EOPNOTSUPP: they must, and cannot. */
 int scsi_wants_multipath(const struct call *c, const struct attachment *a, int paths,
 			 struct error *err);

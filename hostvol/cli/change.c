@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 struct change_options {
-	const char *consumer, *volume_id;
+	const char *consumer, *volume_id, *file;
 	bool dry_run;
 };
 
@@ -18,24 +18,29 @@ static int parse(struct cli *cli, int argc, char **argv, struct change_options *
 	static const struct option options[] = { { "json", no_argument, NULL, 'j' },
 						 { "consumer", required_argument, NULL, 'c' },
 						 { "dry-run", no_argument, NULL, 'n' },
+						 { "file", required_argument, NULL, 'f' },
 						 { 0 } };
-	bool repair = streq(argv[0], "repair"), plan = streq(argv[0], "plan");
+	bool repair = streq(argv[0], "repair"), plan = streq(argv[0], "plan"),
+	     forget = streq(argv[0], "forget");
 	int opt;
 
-	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, forget ? "f:" : "", options, NULL)) != -1) {
 		if (opt == 'j')
 			cli->json = true;
 		else if (opt == 'c' && plan)
 			o->consumer = optarg;
 		else if (opt == 'n' && repair)
 			o->dry_run = true;
+		else if (opt == 'f' && forget)
+			o->file = optarg;
 		else
 			return opt == '?' ? STATUS_USAGE : cli_usage(argv[0], "no such option");
 	}
-	if (argc - optind > !repair)
+	if (argc - optind > (!repair && !o->file))
 		return cli_usage(argv[0], "too many arguments");
-	if (!repair && optind == argc)
-		return cli_usage(argv[0], "which volume? Give its id");
+	if (!repair && !o->file && optind == argc)
+		return cli_usage(argv[0], "which volume? Give its id%s",
+				 forget ? ", or -f FILE" : "");
 	o->volume_id = argv[optind];
 	return -1;
 }
@@ -86,20 +91,26 @@ static void print_list(const char *title, const json_t *list)
 		printf("%-8s %s\n", i ? "" : title, json_string_value(word));
 }
 
+static char *reference(const struct change_options *o)
+{
+	cleanup_json json_t *ref = json_pack("{s:s, s:s}", "volumeId", o->volume_id, "consumer",
+					     o->consumer ? o->consumer : "");
+
+	return json_text(ref);
+}
+
 int cmd_plan(struct cli *cli, int argc, char **argv)
 {
 	struct change_options o = { 0 };
 	struct hostvol_error err = { 0 };
 	cleanup_free char *text = NULL, *input = NULL;
-	cleanup_json json_t *result = NULL, *ref = NULL;
+	cleanup_json json_t *result = NULL;
 	struct hostvol *h;
 	int status = parse(cli, argc, argv, &o), r;
 
 	if (status >= 0)
 		return status;
-	ref = json_pack("{s:s, s:s}", "volumeId", o.volume_id, "consumer",
-			o.consumer ? o.consumer : "");
-	input = json_text(ref);
+	input = reference(&o);
 	h = cli_open(cli);
 	if (!h)
 		return STATUS_USAGE;
@@ -150,7 +161,7 @@ int cmd_forget(struct cli *cli, int argc, char **argv)
 {
 	struct change_options o = { 0 };
 	struct hostvol_error err = { 0 };
-	cleanup_free char *text = NULL;
+	cleanup_free char *text = NULL, *input = NULL;
 	cleanup_json json_t *gone = NULL;
 	struct hostvol *h;
 	int status = parse(cli, argc, argv, &o), r;
@@ -159,10 +170,11 @@ int cmd_forget(struct cli *cli, int argc, char **argv)
 
 	if (status >= 0)
 		return status;
-	h = cli_open(cli);
+	input = o.file ? cli_read_connection(o.file, NULL) : reference(&o);
+	h = input ? cli_open(cli) : NULL;
 	if (!h)
 		return STATUS_USAGE;
-	r = hostvol_forget_json(h, o.volume_id, &text, &err);
+	r = hostvol_forget_json(h, input, &text, &err);
 	hostvol_close(h);
 	if (r < 0)
 		return cli_fail(r, &err);

@@ -60,14 +60,17 @@ const struct verb verbs[] = {
 	  "\nWhat is in use is left alone. Exit status 1: something remains.\n"
 	  "\nExample:\n  hostvol repair --dry-run\n",
 	  "--dry-run --json" },
-	{ "forget", cmd_forget, "VOLUMEID", "give up a volume whose place another one has taken",
+	{ "forget", cmd_forget, "VOLUMEID | -f FILE",
+	  "give up a volume whose place another one has taken",
+	  "  -f, --file=FILE    a ConnectionInfo, with the secrets that disconnecting needs\n"
+	  "                     (SCALEIO); - is standard input\n"
 	  "  --json             print the consumers whose use ended\n"
 	  "\nA volume is known by the name that its disk or image had when it was first\n"
 	  "connected; another one in its place is refused. This ends the use of the old one for\n"
 	  "all its consumers, and the next connect takes what is there then. Nothing is written.\n"
 	  "What is in use is refused, and so is a volume that works.\n"
-	  "\nExample:\n  hostvol forget pvc-0f3a\n",
-	  "--json" },
+	  "\nExamples:\n  hostvol forget pvc-0f3a\n  hostvol forget -f volume.yaml\n",
+	  "--file --json" },
 	{ "completion", cmd_completion, "bash", "print a completion script",
 	  "\nExample:\n  . <(hostvol completion bash)\n", "" },
 	{ 0 },

@@ -88,9 +88,13 @@ static const char which_volume[] =
 	"place back at the storage; or, if the new one is meant, end the use of the old one for all "
 	"its consumers:\n\n"
 	"    hostvol forget pvc-0f3a\n\n"
-	"It is refused while the recorded volume works, and while somebody uses what is there. File "
-	"systems of a server (NFS, GlusterFS and the like) and DRBD have no such name: there the "
-	"parameters say which volume it is.\n";
+	"It is refused while the recorded volume works, and while somebody uses what is there. Where "
+	"disconnecting needs a password (SCALEIO) this does too: `hostvol forget -f volume.yaml`. "
+	"A record that cannot be read may be the one that knows: until it is put back, or moved "
+	"away, a volume that no other record knows is refused (EBADMSG), unless the parameters "
+	"name it (`wwn`, `serial`, `volUuid` and the like). "
+	"File systems of a server (NFS, GlusterFS and the like) and DRBD have no such name: there "
+	"the parameters say which volume it is.\n";
 
 int markdown_write(const json_t *drivers, const char *dir)
 {

@@ -283,14 +283,21 @@ int hostvol_list_json(struct hostvol *h, const char *volume_id, char **ret_json,
 	return give_error(&problem, r, err);
 }
 
-int hostvol_forget_json(struct hostvol *h, const char *volume_id, char **ret_json,
+int hostvol_forget_json(struct hostvol *h, const char *json, char **ret_json,
 			struct hostvol_error *err)
 {
+	cleanup_with(info_done) struct info i = { 0 };
 	cleanup_json json_t *o = NULL;
+	cleanup_free char *volume_id = NULL;
 	struct error problem = ERROR_INIT;
 	struct call c = call_begin(h);
-	int r = attach_forget(&c, volume_id ? volume_id : "", &o, &problem), done = r;
+	int r = info_parse(json, &i, &problem), done = 0;
 
+	if (r >= 0)
+		r = find_volume_id(&c, &i, &volume_id, &problem);
+	c.given = i.data;
+	if (r >= 0)
+		r = done = attach_forget(&c, volume_id, &o, &problem);
 	if (r >= 0)
 		r = give_json(o, ret_json, &problem);
 	return give_error(&problem, r < 0 ? r : done, err);

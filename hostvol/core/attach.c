@@ -5,6 +5,7 @@
 #include "driver.h"
 #include "journal.h"
 #include "lock.h"
+#include "mountinfo.h"
 #include "params.h"
 #include "recorded.h"
 
@@ -174,35 +175,43 @@ static int settle_old(const struct call *c, struct attachment *old, const struct
 	/* whatever is left at the same target, connect finds and uses */
 	if (same_target)
 		return old->state == STATE_ATTACHED ? SETTLED_BROKEN : SETTLED_GONE;
-	if (old->state != STATE_ATTACHED) {
-		r = attach_clear_away(c, old, false, err);
-		return r < 0 ? r : SETTLED_GONE;
-	}
-	/* its record stays until that of the new target takes its place: no crash loses the consumer */
+	/*
+	 * Its record stays until that of the new target takes its place: no crash loses the
+	 * consumer, nor, where that has half gone, which volume it was.
+	 */
 	r = clear_target(c, old, false, err);
-	return r < 0 ? r : SETTLED_BROKEN;
+	if (r < 0)
+		return r;
+	return old->state == STATE_ATTACHED ? SETTLED_BROKEN : SETTLED_GONE;
+}
+
+/* Also in the record of an attempt that is killed: what is there may work again without another. */
+static int take_over_place(struct attachment *want, const struct attachment *old, struct error *err)
+{
+	if (old->path && !want->path) {
+		want->path = strdup(old->path);
+		if (!want->path)
+			return no_memory(err);
+	}
+	return recorded_carry_form(want, old, err);
 }
 
 /*
  * What the new record has of the one before it: which volume it is, for as long as there is a
- * record; and its path, also in the record of an attempt that is killed, since what is there may
- * work again without another. 1: old has to outlive an attempt that fails.
+ * record, in whatever words its place was written there; and what is at that place, while its
+ * consumer counts on it. 1: old has to outlive an attempt that fails.
  */
 static int take_over(struct attachment *want, const struct attachment *old, struct error *err)
 {
 	int r;
 
-	if (old->driver != want->driver ||
-	    !params_same_volume(want->driver, old->params, want->params))
+	if (old->driver != want->driver && !recorded_is_comparable(want, old))
 		return 0;
 	r = recorded_carry(want, old, err);
+	if (r >= 0 && want->was_attached && streq(old->target, want->target))
+		r = take_over_place(want, old, err);
 	if (r < 0)
 		return r;
-	if (want->was_attached && streq(old->target, want->target) && old->path && !want->path) {
-		want->path = strdup(old->path);
-		if (!want->path)
-			return no_memory(err);
-	}
 	return want->was_attached || recorded_is_known(old);
 }
 
@@ -233,14 +242,38 @@ int attach_connect(const struct call *c, struct attachment **want, struct error 
 	return r < 0 ? r : do_connect(c, *want, r > 0 ? old : NULL, err);
 }
 
-int attach_refuse_healthy(const struct call *c, struct attachment *a, struct error *err)
+/* Who is named by a path has what he connected there: the CSI node service does. */
+static int refuse_mounted(const struct call *c, const struct attachment *a, struct error *err)
 {
-	if (!attachment_has_consumer(a) || a->driver->verify(c, a, NULL) < 0)
+	cleanup_with(mount_entry_done) struct mount_entry e = { 0 };
+	cleanup_free char *text = NULL;
+	int r;
+
+	if (a->consumer[0] != '/')
 		return 0;
+	r = c->host->mountinfo(c->host, &text);
+	if (r < 0)
+		return error_errno(err, -r, "cannot read the mount table");
+	r = mountinfo_find(text, a->consumer, &e);
+	if (r <= 0)
+		return r < 0 ? no_memory(err) : 0;
 	return error_set(err, EBUSY,
-			 "volume %.150s is at %.150s, and is what was connected: nothing is "
-			 "forgotten (hostvol disconnect ends its use)",
-			 a->volume_id, a->path ? a->path : "its place");
+			 "volume %.150s is in use: its consumer %.150s is a mount point; unmount "
+			 "it first",
+			 a->volume_id, a->consumer);
+}
+
+int attach_refuse_forgetting(const struct call *c, struct attachment *a, struct error *err)
+{
+	int r;
+
+	if (attachment_has_consumer(a) && a->driver->verify(c, a, NULL) >= 0)
+		return error_set(err, EBUSY,
+				 "volume %.150s is at %.150s, and is what was connected: nothing "
+				 "is forgotten (hostvol disconnect ends its use)",
+				 a->volume_id, a->path ? a->path : "its place");
+	r = refuse_mounted(c, a, err);
+	return r < 0 || !a->driver->in_use ? r : a->driver->in_use(c, a, err);
 }
 
 /* Under the record's lock. A disconnect that was refused leaves the volume as it was. */
@@ -254,7 +287,7 @@ static int do_disconnect(const struct call *c, struct attachment *a, enum attach
 
 	r = lock_target(c, a, &target, err);
 	if (r >= 0 && how == ATTACH_END_BROKEN)
-		r = attach_refuse_healthy(c, a, err);
+		r = attach_refuse_forgetting(c, a, err);
 	if (r >= 0)
 		r = set_state(c, a, STATE_DISCONNECTING, err);
 	if (r < 0)

@@ -17,13 +17,16 @@ int attach_connect(const struct call *c, struct attachment **want, struct error 
 enum attach_end {
 	ATTACH_END_CAREFUL, /* -EBUSY: it is in use */
 	ATTACH_END_FORCE,
-	ATTACH_END_BROKEN, /* -EBUSY also where it is what was connected, and works */
+	ATTACH_END_BROKEN, /* -EBUSY also where attach_refuse_forgetting says so */
 };
 /* 1: was not connected, *ret is NULL. Else the attachment that was. */
 int attach_disconnect(const struct call *c, const char *volume_id, const char *consumer,
 		      enum attach_end how, struct attachment **ret, struct error *err);
-/* -EBUSY: it is what was connected, and works; of such there is nothing to forget. */
-int attach_refuse_healthy(const struct call *c, struct attachment *a, struct error *err);
+/*
+ * -EBUSY: it is what was connected, and works; of such there is nothing to forget. Or its consumer
+ * has it mounted, or somebody uses what a disconnect would leave where it is.
+ */
+int attach_refuse_forgetting(const struct call *c, struct attachment *a, struct error *err);
 /* Under the locks of record and target: takes away what a connect did, or a disconnect has not yet. */
 int attach_clear_away(const struct call *c, struct attachment *a, bool force, struct error *err);
 /*

@@ -50,9 +50,16 @@ struct driver {
 	const struct mount_type *mount; /* of those whose volumes are in a file system (mounts.h) */
 	/*
 	 * Keys of detail that say which volume it is, ended by NULL; or NULL. The core gives connect
-	 * what is recorded of them, and connect refuses another volume (recorded.h).
+	 * what is recorded of them, and connect refuses another volume (recorded.h). Drivers with
+	 * the same table here say it in the same words: their consumers share what is recorded.
 	 */
 	const char *const *identity;
+	/*
+	 * Keys of detail that say what verify has to find at the volume's place, ended by NULL; or
+	 * NULL. While its consumer counts on it an attempt begins with what is recorded of them, so
+	 * that what a killed one has left is not taken for all of it; connect sets or deletes them.
+	 */
+	const char *const *form;
 	/* Fills in target and detail from the parameters. Touches nothing. */
 	int (*prepare)(const struct call *c, struct attachment *a, struct error *err);
 	/* Brings the volume here, verifies it, sets path. What is there already is used. */
@@ -60,6 +67,11 @@ struct driver {
 	/* Takes it away, unless others use it; also what a connect left that died in the middle. */
 	int (*disconnect)(const struct call *c, struct attachment *a, bool force,
 			  struct error *err);
+	/*
+	 * -EBUSY while somebody uses what is there; of a driver whose disconnect takes nothing
+	 * away, and so is not refused. Asked before the use of all consumers is ended. Or NULL.
+	 */
+	int (*in_use)(const struct call *c, struct attachment *a, struct error *err);
 	/* Verifies that what stands at path is the volume. */
 	int (*verify)(const struct call *c, struct attachment *a, struct error *err);
 	/*

@@ -25,7 +25,7 @@ static int add_record(struct attachment *a, void *userdata)
 		return 0;
 	r = attachment_to_json(a, &o, f->err);
 	if (r >= 0)
-		r = attach_refuse_healthy(f->c, a, f->err);
+		r = attach_refuse_forgetting(f->c, a, f->err);
 	if (r < 0) {
 		json_decref(o);
 		return r;

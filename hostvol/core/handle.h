@@ -24,7 +24,7 @@ struct call {
 	int64_t deadline_ms; /* on the host's monotonic clock */
 	unsigned begun; /* h->cancelled then; another value by now: it is to end */
 	bool undoing; /* what a failed call undoes is undone, cancelled or not */
-	/* the parameters that a disconnect was given, secrets included; NULL where there are none */
+	/* the parameters that a disconnect or forget was given, with secrets; or NULL */
 	const json_t *given;
 };
 

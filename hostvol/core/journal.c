@@ -106,8 +106,9 @@ static int visit(const struct call *c, const char *name, int (*fn)(struct attach
 	return fn(a, userdata);
 }
 
-int journal_each(const struct call *c, int (*fn)(struct attachment *a, void *userdata),
-		 void *userdata, struct error *err)
+int journal_each_naming(const struct call *c, int (*fn)(struct attachment *a, void *userdata),
+			void *userdata, char ret_unreadable[static JOURNAL_NAME_MAX],
+			struct error *err)
 {
 	cleanup_free char *path = NULL;
 	int r, unreadable = 0;
@@ -123,10 +124,20 @@ int journal_each(const struct call *c, int (*fn)(struct attachment *a, void *use
 		return errno == ENOENT ? 0 : error_errno(err, errno, "cannot read %s", path);
 	while (r >= 0 && (e = readdir(dir))) {
 		r = visit(c, e->d_name, fn, userdata, err);
-		unreadable += r > 0;
+		/* what visit takes for a record has a name of just that length */
+		if (r > 0 && unreadable++ == 0)
+			memcpy(ret_unreadable, e->d_name, JOURNAL_NAME_MAX);
 	}
 	closedir(dir);
 	return r < 0 ? r : unreadable;
+}
+
+int journal_each(const struct call *c, int (*fn)(struct attachment *a, void *userdata),
+		 void *userdata, struct error *err)
+{
+	char unreadable[JOURNAL_NAME_MAX];
+
+	return journal_each_naming(c, fn, userdata, unreadable, err);
 }
 
 static int count_one(struct attachment *a, void *userdata)

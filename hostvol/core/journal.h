@@ -19,6 +19,11 @@ int journal_remove(const struct call *c, const struct attachment *a, struct erro
  */
 int journal_each(const struct call *c, int (*fn)(struct attachment *a, void *userdata),
 		 void *userdata, struct error *err);
+#define JOURNAL_NAME_MAX (HASH_TEXT_MAX + sizeof(".json") - 1)
+/* The same; where there are some that cannot be read, ret_unreadable is the name of one. */
+int journal_each_naming(const struct call *c, int (*fn)(struct attachment *a, void *userdata),
+			void *userdata, char ret_unreadable[static JOURNAL_NAME_MAX],
+			struct error *err);
 /*
  * Counts who has to do with the attachment's target (a->others, a->interrupted,
  * a->unreadable). Interrupted ones

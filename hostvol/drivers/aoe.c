@@ -284,6 +284,9 @@ static int aoe_plan(const struct call *c, struct attachment *a, json_t *result, 
 	return disk_volume_plan(c, a, r < 0 ? NULL : &d, step, result, err);
 }
 
+/* The serial number of an ATA disk is no other protocol's. */
+static const char *const aoe_keys[] = { "identity", NULL };
+
 const struct driver driver_aoe = {
 	.name = "AOE",
 	.title = "ATA over Ethernet",
@@ -291,7 +294,7 @@ const struct driver driver_aoe = {
 		"Needs the kernel's module aoe. Disconnecting makes the kernel forget the disk; as "
 		"long as its target goes on answering, the kernel finds it again by itself.",
 	.params = params,
-	.identity = identity_keys,
+	.identity = aoe_keys,
 	.prepare = aoe_prepare,
 	.connect = aoe_connect,
 	.disconnect = aoe_disconnect,

@@ -269,7 +269,7 @@ void device_refused(struct attachment *a)
 	json_object_del(a->detail, "asked");
 }
 
-static int check_free(const struct call *c, const char *path, struct error *err)
+int device_check_free(const struct call *c, const char *path, struct error *err)
 {
 	int r = call_left(c, 0, err);
 
@@ -299,7 +299,7 @@ int device_disconnect(const struct call *c, struct attachment *a, bool force, st
 		return 0;
 	r = a->driver->device->find(c, a, &path, err);
 	if (r > 0 && !force)
-		r = check_free(c, path, err);
+		r = device_check_free(c, path, err);
 	if (r < 0)
 		return r;
 	r = a->driver->device->detach(c, a, err);

@@ -33,6 +33,8 @@ int device_find_at(const struct call *c, const char *path, char **ret, struct er
  * one than was connected.
  */
 int device_check(struct attachment *a, const char *where, const char *identity, struct error *err);
+/* -EBUSY while somebody uses the device; one that is gone has no user. */
+int device_check_free(const struct call *c, const char *path, struct error *err);
 /* What tells a block device from another that gets its number and name. */
 void block_identity(const struct call *c, const struct host_stat *st, char *buf, size_t size);
 

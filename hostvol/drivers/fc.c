@@ -368,6 +368,7 @@ const struct driver driver_fc = {
 		"that needs fencing: none.",
 	.params = params,
 	.identity = identity_keys,
+	.form = scsi_volume_form,
 	.prepare = fc_prepare,
 	.connect = fc_connect,
 	.disconnect = fc_disconnect,

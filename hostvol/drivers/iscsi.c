@@ -290,9 +290,9 @@ static int iser_audit(const struct call *c, bool repair, json_t *findings, struc
 }
 
 #define OPERATIONS                                                                                 \
-	.params = params, .identity = identity_keys, .prepare = iscsi_prepare,                     \
-	.connect = iscsi_connect, .disconnect = iscsi_disconnect, .verify = iscsi_verify,          \
-	.extend = iscsi_extend, .plan = iscsi_plan
+	.params = params, .identity = identity_keys, .form = scsi_volume_form,                     \
+	.prepare = iscsi_prepare, .connect = iscsi_connect, .disconnect = iscsi_disconnect,        \
+	.verify = iscsi_verify, .extend = iscsi_extend, .plan = iscsi_plan
 
 const struct driver driver_iscsi = {
 	.name = "ISCSI",

@@ -126,6 +126,23 @@ static int local_disconnect(const struct call *c, struct attachment *a, bool for
 	return 0;
 }
 
+/* A directory or a file does not say who uses it; a device does. */
+static int local_in_use(const struct call *c, struct attachment *a, struct error *err)
+{
+	const char *path = attachment_param(a, "devicePath");
+	struct host_stat st;
+	int r = call_left(c, LOOK_MS, err);
+
+	if (r < 0)
+		return r;
+	r = c->host->stat(c->host, path, &st, r);
+	if (r == -ENOENT || r == -ENXIO || r == -ENODEV)
+		return 0;
+	if (r < 0)
+		return error_errno(err, -r, "cannot tell whether %s is in use", path);
+	return st.type == HOST_FILE_BLOCK ? device_check_free(c, path, err) : 0;
+}
+
 const struct driver driver_local = {
 	.name = "LOCAL",
 	.title = "Local",
@@ -137,8 +154,12 @@ const struct driver driver_local = {
 	.prepare = local_prepare,
 	.connect = local_connect,
 	.disconnect = local_disconnect,
+	.in_use = local_in_use,
 	.verify = local_verify,
 };
+
+/* In other words than those of all other devices: a file with its file system. */
+static const char *const gpfs_keys[] = { "identity", NULL };
 
 const struct driver driver_gpfs = {
 	.name = "GPFS",
@@ -149,9 +170,10 @@ const struct driver driver_gpfs = {
 		"mounted. Connecting checks that it is there and records in which file system; "
 		"nothing is changed.",
 	.params = params,
-	.identity = device_keys,
+	.identity = gpfs_keys,
 	.prepare = local_prepare,
 	.connect = local_connect,
 	.disconnect = local_disconnect,
+	.in_use = local_in_use,
 	.verify = local_verify,
 };

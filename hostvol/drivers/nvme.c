@@ -346,6 +346,9 @@ static int nvme_plan(const struct call *c, struct attachment *a, json_t *result,
 										   : 0;
 }
 
+/* A namespace has other names than a SCSI unit, of the same volume too. */
+static const char *const nvme_keys[] = { "identity", NULL };
+
 const struct driver driver_nvmeof = {
 	.name = "NVMEOF",
 	.aliases = (const char *const[]){ "NVME", "NVME_OF", NULL },
@@ -358,7 +361,7 @@ const struct driver driver_nvmeof = {
 		"reservation); a target without "
 		"that needs fencing: none.",
 	.params = nvme_params,
-	.identity = identity_keys,
+	.identity = nvme_keys,
 	.prepare = nvme_prepare,
 	.connect = nvme_connect,
 	.disconnect = nvme_disconnect,

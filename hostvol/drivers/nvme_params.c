@@ -95,6 +95,7 @@ const struct param nvme_params[] = {
 	{ .name = "volUuid",
 	  .aliases = (const char *const[]){ "uuid", "volumeUuid", NULL },
 	  .identity = true,
+	  .expectation = true,
 	  .check = check_uuid,
 	  .help = "The namespace's UUID. One of volUuid, volumeNguid and nsId must be given; the "
 		  "first of them decides.",
@@ -102,6 +103,7 @@ const struct param nvme_params[] = {
 	{ .name = "volumeNguid",
 	  .aliases = (const char *const[]){ "nguid", NULL },
 	  .identity = true,
+	  .expectation = true,
 	  .check = check_uuid,
 	  .help = "The namespace's NGUID." },
 	{ .name = "nsId",

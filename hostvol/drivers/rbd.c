@@ -16,6 +16,7 @@
 
 #define BUS "/sys/bus/rbd"
 #define MARKS "rbd"
+#define ATTEMPTS "rbd-attempts" /* marked until what was mapped is seen to be the volume */
 #define KEY_MAX 256
 #define READY_MS 15000
 #define GONE_MS 15000
@@ -269,7 +270,9 @@ static int map(const struct call *c, struct attachment *a, const struct wanted *
 	if (key_len < 0)
 		return key_len;
 	left = call_left(c, WRITE_MS, err);
-	r = left < 0 ? left : mark_set(c, MARKS, a->target, err);
+	r = left < 0 ? left : mark_set(c, ATTEMPTS, a->target, err);
+	if (r >= 0)
+		r = mark_set(c, MARKS, a->target, err);
 	if (is_exclusive(a))
 		snprintf(lock, sizeof(lock), ",exclusive,lock_timeout=%d",
 			 left / 2000 < LOCK_S ? left / 2000 + 1 : LOCK_S);
@@ -297,15 +300,23 @@ struct awaited {
 	struct rbd_mapping *mapping;
 };
 
-/* Or, in its place, one of another cluster that has the monitors' addresses by now. */
+/*
+ * The image's mapping, or, in its place, one of another cluster that has the monitors' addresses by
+ * now: that is refused as it stands, since to map it once more would be no other image.
+ */
+static int find_at_monitors(const struct call *c, const struct wanted *w, struct rbd_mapping *ret)
+{
+	int r = rbd_find(c, &w->image, w->fsid, w->monitors, ret);
+
+	return r == 0 && w->fsid[0] ? rbd_find(c, &w->image, "", w->monitors, ret) : r;
+}
+
 static int is_there(void *arg)
 {
 	struct awaited *w = arg;
-	int r = rbd_find(w->c, &w->wanted->image, w->wanted->fsid, w->wanted->monitors, w->mapping);
 
-	if (r == 0)
-		r = rbd_find(w->c, &w->wanted->image, "", w->wanted->monitors, w->mapping);
-	return r == 1 && disk_is_ready(w->c, w->mapping->disk.name);
+	return find_at_monitors(w->c, w->wanted, w->mapping) == 1 &&
+	       disk_is_ready(w->c, w->mapping->disk.name);
 }
 
 static int is_gone(void *arg)
@@ -379,7 +390,7 @@ static int rbd_connect(const struct call *c, struct attachment *a, struct error 
 	if (r >= 0)
 		r = watch_open(c, &watch, err);
 	if (r >= 0)
-		r = rbd_find(c, &w.image, w.fsid, w.monitors, &m);
+		r = find_at_monitors(c, &w, &m);
 	if (r == 0)
 		r = map(c, a, &w, err);
 	if (r < 0)
@@ -390,8 +401,10 @@ static int rbd_connect(const struct call *c, struct attachment *a, struct error 
 				 attachment_param(a, "name"));
 	if (r >= 0)
 		r = check_identity(a, &m, err);
-	if (r >= 0)
-		r = check_lock(c, a, &m, err);
+	if (r < 0)
+		return r;
+	mark_clear(c, ATTEMPTS, a->target);
+	r = check_lock(c, a, &m, err);
 	return r < 0 ? r : set_path(c, a, &m, err);
 }
 
@@ -466,7 +479,7 @@ static int unmap(const struct call *c, struct rbd_mapping *m, bool force, struct
 			       : 0;
 }
 
-/* What a connect mapped that then found another cluster is known by its monitors alone. */
+/* What an attempt has mapped of another cluster is known by its monitors alone. */
 static int find_to_remove(const struct call *c, struct attachment *a, struct rbd_mapping *ret,
 			  struct error *err)
 {
@@ -475,9 +488,15 @@ static int find_to_remove(const struct call *c, struct attachment *a, struct rbd
 
 	if (r < 0)
 		return r;
-	if (a->state == STATE_CONNECTING || !attachment_detail(a, "fsid")[0])
-		w.fsid = "";
+	if (mark_is_set(c, ATTEMPTS, a->target))
+		return find_at_monitors(c, &w, ret);
 	return rbd_find(c, &w.image, w.fsid, w.monitors, ret);
+}
+
+static void clear_marks(const struct call *c, const char *target)
+{
+	mark_clear(c, MARKS, target);
+	mark_clear(c, ATTEMPTS, target);
 }
 
 static int rbd_disconnect(const struct call *c, struct attachment *a, bool force, struct error *err)
@@ -496,7 +515,7 @@ static int rbd_disconnect(const struct call *c, struct attachment *a, bool force
 			r = unmap(c, &m, force, err);
 	}
 	if (r >= 0)
-		mark_clear(c, MARKS, a->target);
+		clear_marks(c, a->target);
 	return r;
 }
 
@@ -581,7 +600,7 @@ static int remove_marked(const struct call *c, const char *target, bool repair, 
 	if (r >= 0)
 		r = unmap(c, &o.mapping, false, err);
 	if (r >= 0)
-		mark_clear(c, MARKS, target);
+		clear_marks(c, target);
 	return r < 0 ? r : 1;
 }
 

@@ -61,6 +61,7 @@ static const struct param params[] = {
 	{ .name = "scaleIoVolumeId",
 	  .aliases = (const char *const[]){ "scaleIO_volume_id", "scaleIOVolumeId", NULL },
 	  .identity = true,
+	  .expectation = true,
 	  .check = check_id,
 	  .help = "The id of the volume. It or scaleIoVolname is required.",
 	  .example = "e3c2a5f400000001" },

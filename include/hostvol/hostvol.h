@@ -199,8 +199,9 @@ HOSTVOL_API int hostvol_get_connector_properties(struct hostvol *h, bool multipa
  *
  * 1: connected before with other options (the same volume), which stay in force.
  * -EINVAL: a parameter; -EOPNOTSUPP: this version has no such driver; -EEXIST: the volume id is
- * connected from another place; -ENOENT: no such device or sub path; -ETIMEDOUT; -EIO: the
- * storage or a helper program said no, the message has its words.
+ * connected from another place; -EBADMSG: a record that cannot be read may say which volume it is;
+ * -ENOENT: no such device or sub path; -ETIMEDOUT; -EIO: the storage or a helper program said no,
+ * the message has its words.
  */
 HOSTVOL_API int hostvol_connect_volume(struct hostvol *h,
 				       const struct hostvol_connection_info *conn, char **ret_path,
@@ -254,11 +255,13 @@ HOSTVOL_API int hostvol_list_json(struct hostvol *h, const char *volume_id, char
 				  struct hostvol_error *err);
 /*
  * Ends every consumer's use of a volume that is not what was connected, after which the next
- * connect takes what stands there: a person's word, never a program's. Gives [{"volumeId",
- * "consumer", "path"}]. 1: there was no record. -EBUSY: somebody uses what is there, or it is the
- * volume that was connected, and works; then nothing has changed for any consumer.
+ * connect takes what stands there: a person's word, never a program's. json is as of
+ * hostvol_disconnect_volume_json, where the consumer does not matter, and secrets do as there.
+ * Gives [{"volumeId", "consumer", "path"}]. 1: there was no record. -EBUSY: somebody uses what is
+ * there, a consumer whose name is a path has something mounted at it, or it is the volume that was
+ * connected, and works; then nothing has changed for any consumer.
  */
-HOSTVOL_API int hostvol_forget_json(struct hostvol *h, const char *volume_id, char **ret_json,
+HOSTVOL_API int hostvol_forget_json(struct hostvol *h, const char *json, char **ret_json,
 				    struct hostvol_error *err);
 /*
  * Takes up what died in the middle: an interrupted connect is undone, an interrupted disconnect

@@ -69,7 +69,9 @@ gives 0 'was not connected' "disconnect without it does nothing" hv disconnect d
 gives 4 'is what was connected' "what works is not forgotten" hv forget data-1
 rmdir "$dir/data" && touch "$dir/data"
 gives 3 'is file, and was directory .*hostvol forget data-1' "another one in its place is refused" hv connect "$dir/volume.yaml" --consumer=pod-1
-gives 0 '^data-1 pod-1' "until a person forgets the old one" hv forget data-1
+gives 2 'which volume' "which one is forgotten must be said" hv forget
+gives 2 'too many' "and once" hv forget -f "$dir/volume.yaml" data-1
+gives 0 '^data-1 pod-1' "until a person forgets the old one" hv forget -f "$dir/volume.yaml"
 gives 0 "$dir/data" "then it is connected" hv connect "$dir/volume.yaml" --consumer=pod-1
 rm "$dir/data"
 gives 0 'cannot use' "list tells what is wrong" hv list

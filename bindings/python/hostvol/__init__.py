@@ -195,10 +195,11 @@ class Hostvol:
         """The records, with their "health"; of one volume or of all."""
         return self._call("hostvol_list_json", _text(volume_id, "volume_id"))[1]
 
-    def forget(self, volume_id):
+    def forget(self, volume):
         """Ends every consumer's use of a volume whose place another one has taken, so that the
-        next connect takes what is there: a person's word. EBUSY while it works, or is used."""
-        return self._call("hostvol_forget_json", _text(volume_id, "volume_id"))[1]
+        next connect takes what is there: a person's word. EBUSY while it works, or is used. As for
+        disconnect(): the id, or a connection info with the secrets that its driver needs."""
+        return self._call("hostvol_forget_json", _volume(volume))[1]
 
     def recover(self):
         """Undoes or finishes what died in the middle; says what it did."""

@@ -432,7 +432,7 @@ static void test_local_identity(void **state)
 	assert_int_equal(file_write(place, "x", 1, 0644, NULL), 0);
 	fails_with(rig, json, ESTALE, "is file, and was directory when it was connected");
 	assert_int_equal(rig_records(rig), 1);
-	assert_int_equal(hostvol_forget_json(rig->h, "a", &gone, NULL), 0);
+	assert_int_equal(hostvol_forget_json(rig->h, "{\"volumeId\":\"a\"}", &gone, NULL), 0);
 	free(must_connect(rig, json));
 }
 

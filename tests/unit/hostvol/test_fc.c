@@ -17,6 +17,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -39,6 +40,7 @@ struct scene {
 	unsigned down; /* this host's port that does not answer any more */
 	bool all_down, stuck; /* stuck: disks cannot be removed */
 	bool resized;
+	bool dies; /* who scans for a disk is killed when it has come */
 };
 
 static struct scene *scene; /* of the test that runs */
@@ -129,8 +131,9 @@ static void make_disk(const char *address)
 	tree_link(root, device, "/sys/block/sd%c/device", 'a' + n);
 	tree_put(root, "", "/dev/sd%c", 'a' + n);
 	tree_link(root, device, "/sys/class/scsi_device/%s/device", address);
-	if (scene->multipath && !scene->strict)
-		join_map((char)('a' + n));
+	for (n = 0; scene->multipath && !scene->strict && n < DISKS_MAX; n++)
+		if (scene->disks[n][0])
+			join_map((char)('a' + n));
 }
 
 static void remove_disk(char disk)
@@ -172,6 +175,8 @@ static int fc_write_kernel(const struct hostvol_host *host, const char *path, co
 			note_scan(address);
 		if (channel == 0 && find_unit(number, target, lun))
 			make_disk(address);
+		if (scene->dies)
+			_exit(0);
 		return 0;
 	}
 	assert_int_equal(sscanf(path, "/sys/block/sd%c/device/", &disk), 1);
@@ -647,6 +652,50 @@ static void test_trap_1_reconnect(void **state)
 	ends();
 }
 
+/* The host goes down, and comes up without disks. */
+static void reboot(void)
+{
+	tree_drop(scene->san.root, "/sys/block/dm-0");
+	for (int i = 0; i < DISKS_MAX; i++)
+		if (scene->disks[i][0])
+			remove_disk((char)('a' + i));
+	remove_tree(scene->rig->run_dir, NULL);
+}
+
+/* A reconnect dies when the first path has come: that is not yet the volume, which had two. */
+static void test_killed_reconnect(void **state)
+{
+	pid_t pid;
+
+	load("fnic", flash);
+	scene->multipath = true;
+	assert_int_equal(connects(FLASH, "1", "", "5:0:0:1 6:0:2:1 "), 0);
+	reboot();
+	scene->strict = scene->dies = true;
+	pid = fork();
+	if (pid == 0)
+		_exit(connects(FLASH, "1", "", ""));
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	scene->strict = scene->dies = false;
+	snprintf(scene->disks[0], sizeof(scene->disks[0]), "5:0:0:1");
+	assert_int_equal(connects(FLASH, "1", "", "6:0:2:1 "), 0);
+	plans("\"devices\":[\"/dev/dm-0\",\"/dev/sda\",\"/dev/sdb\"]");
+	ends();
+}
+
+/* And where it is connected without a map since, none is missed. */
+static void test_reconnect_without_a_map(void **state)
+{
+	load("fnic", flash);
+	scene->multipath = true;
+	assert_int_equal(connects(FLASH, "1", "", "5:0:0:1 6:0:2:1 "), 0);
+	reboot();
+	scene->multipath = false;
+	assert_int_equal(connects(FLASH, "1", "", "5:0:0:1 "), 0);
+	assert_int_equal(connects(FLASH, "1", "", ""), 0);
+	ends();
+}
+
 #define FC_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -666,6 +715,8 @@ int main(void)
 		FC_TEST(test_trap_23_remembered_names),
 		FC_TEST(test_trap_23_no_map),
 		FC_TEST(test_trap_1_reconnect),
+		FC_TEST(test_killed_reconnect),
+		FC_TEST(test_reconnect_without_a_map),
 		FC_TEST(test_trap_12_cisco_second_port),
 		FC_TEST(test_trap_8_cisco_blocked_later),
 		FC_TEST(test_trap_24_cisco_dead_path),

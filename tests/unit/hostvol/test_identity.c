@@ -29,7 +29,13 @@
 	"{\"driverVolumeType\":\"ISCSI\",\"consumer\":\"other\",\"data\":{\"volumeId\":\"v\","     \
 	"\"targetIqn\":\"" SAN_IQN "\",\"targetPortal\":\"192.0.2.1\",\"targetLun\":1}}"
 
-/* The same LUN, written otherwise. */
+/* The same LUN, written otherwise by its own consumer, and by another; a place without answer. */
+#define OWN_WORDS                                                                                  \
+	"{\"driverVolumeType\":\"ISCSI\",\"data\":{\"volumeId\":\"v\",\"targetIqn\":\"" SAN_IQN    \
+	"\",\"targetPortal\":\"192.0.2.1\",\"targetLun\":\"01\"}}"
+#define ELSEWHERE                                                                                  \
+	"{\"driverVolumeType\":\"ISCSI\",\"data\":{\"volumeId\":\"v\",\"targetIqn\":\"" SAN_IQN    \
+	"2\",\"targetPortal\":\"192.0.2.1\",\"targetLun\":1}}"
 #define OTHER_WORDS                                                                                \
 	"{\"driverVolumeType\":\"ISCSI\",\"consumer\":\"other\",\"data\":{\"volumeId\":\"v\","     \
 	"\"targetIqn\":\"" SAN_IQN "\",\"targetPortal\":\"192.0.2.1\",\"targetLun\":\"01\"}}"
@@ -76,7 +82,7 @@ static int forgets(struct scene *s)
 	cleanup_free char *gone = NULL;
 
 	s->err = (struct hostvol_error){ 0 };
-	return hostvol_forget_json(s->rig->h, "v", &gone, &s->err);
+	return hostvol_forget_json(s->rig->h, "{\"volumeId\":\"v\"}", &gone, &s->err);
 }
 
 static char *records(struct scene *s)
@@ -316,6 +322,112 @@ static void test_half_a_disconnect(void **state)
 	assert_recorded(s, 1, "stranger");
 }
 
+/* Nor where the next attempt writes its place otherwise: one that fails, and one that works. */
+static void test_half_a_disconnect_in_other_words(void **state)
+{
+	static const char *const states[] = { "disconnecting", "connecting" };
+	struct scene *s = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
+		cleanup_free char *sed = xasprintf("s/\"attached\"/\"%s\"/", states[i]);
+
+		assert_int_equal(connects(s, VOLUME), 0);
+		exchange_in_reboot(s);
+		edit_records(s, sed);
+		assert_refused(s, OWN_WORDS);
+		assert_recorded(s, 1, "mine");
+		san_export(&s->san, 1, "");
+		assert_int_equal(connects(s, OWN_WORDS), -ENOENT);
+		assert_recorded(s, 1, "mine");
+		san_export(&s->san, 1, "stranger");
+		assert_refused(s, VOLUME);
+		san_export(&s->san, 1, "mine");
+		assert_int_equal(connects(s, OWN_WORDS), 0);
+		assert_recorded(s, 1, "mine");
+		exchange_in_reboot(s);
+		assert_refused(s, OWN_WORDS);
+		assert_int_equal(rig_disconnect(s->rig, "v", "", 0), 0);
+		san_export(&s->san, 1, "mine");
+	}
+}
+
+/* iSER is another way to the same units, which say the same of themselves. */
+static void test_another_way(void **state)
+{
+	struct scene *s = *state;
+
+	assert_int_equal(connects(s, VOLUME), 0);
+	edit_records(s, "s/\"ISCSI\"/\"ISER\"/");
+	exchange_in_reboot(s);
+	assert_refused(s, OTHER);
+	assert_recorded(s, 1, "mine");
+	/* its own consumer has to end it first; where he has half done so, it is known still */
+	assert_int_equal(connects(s, VOLUME), -EEXIST);
+	edit_records(s, "s/\"attached\"/\"disconnecting\"/");
+	assert_refused(s, VOLUME);
+	assert_recorded(s, 1, "mine");
+	san_export(&s->san, 1, "mine");
+	assert_int_equal(connects(s, VOLUME), 0);
+	assert_recorded(s, 1, "mine");
+}
+
+/* ---- records that cannot be read ------------------------------------------------------------ */
+
+static void damage_records(struct scene *s)
+{
+	cleanup_free char *command = xasprintf("for f in '%s'/attachments/*.json; do "
+					       "cp $f $f.whole; echo x > $f; done",
+					       s->rig->state_dir);
+
+	assert_int_equal(system(command), 0);
+}
+
+static void mend_records(struct scene *s)
+{
+	cleanup_free char *command = xasprintf("for f in '%s'/attachments/*.whole; do "
+					       "mv $f ${f%%.whole}; done",
+					       s->rig->state_dir);
+
+	assert_int_equal(system(command), 0);
+}
+
+#define OTHER_WWN(wwn)                                                                             \
+	"{\"driverVolumeType\":\"ISCSI\",\"consumer\":\"other\",\"data\":{\"volumeId\":\"v\","     \
+	"\"targetIqn\":\"" SAN_IQN "\",\"targetPortal\":\"192.0.2.1\",\"targetLun\":1,"           \
+	"\"wwn\":\"" wwn "\"}}"
+
+#define THIRD                                                                                      \
+	"{\"driverVolumeType\":\"ISCSI\",\"consumer\":\"third\",\"data\":{\"volumeId\":\"v\","     \
+	"\"targetIqn\":\"" SAN_IQN "\",\"targetPortal\":\"192.0.2.1\",\"targetLun\":1}}"
+
+/* It may be the one that says which volume it is: nothing is taken on trust. */
+static void test_a_damaged_record(void **state)
+{
+	struct scene *s = *state;
+
+	assert_int_equal(connects(s, VOLUME), 0);
+	exchange_in_reboot(s);
+	damage_records(s);
+	assert_int_equal(connects(s, OTHER), -EBADMSG);
+	assert_non_null(strstr(s->err.message, "/attachments/"));
+	assert_non_null(strstr(s->err.message, ".json"));
+	assert_non_null(strstr(s->err.message, "wwn"));
+	assert_int_equal(rig_records(s->rig), 1);
+	assert_int_equal(san_disks(&s->san), 0);
+	assert_int_equal(connects(s, OTHER_WWN("mine")), -ESTALE);
+	mend_records(s);
+	assert_refused(s, OTHER);
+	assert_recorded(s, 1, "mine");
+	/* what another record, or the parameter, says is enough */
+	san_export(&s->san, 1, "mine");
+	assert_int_equal(connects(s, VOLUME), 0);
+	damage_records(s);
+	assert_int_equal(connects(s, OTHER_WWN("mine")), 0);
+	assert_int_equal(connects(s, THIRD), 0);
+	mend_records(s);
+	assert_recorded(s, 3, "mine");
+}
+
 /* ---- a person says so ----------------------------------------------------------------------- */
 
 static void test_forget(void **state)
@@ -412,7 +524,8 @@ static void act_in_child(struct scene *s, const char *what)
 	pid_t pid = fork();
 
 	if (pid == 0)
-		_exit((*what == 'f' ? forgets(s) : connects(s, VOLUME)) < 0);
+		_exit((*what == 'f' ? forgets(s) : connects(s, *what == 'e' ? ELSEWHERE : VOLUME)) <
+		      0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 }
@@ -466,7 +579,7 @@ static void test_interrupted_reconnects(void **state)
 /* The first connect dies: nobody had the volume yet, and the next one takes what is there then. */
 static void test_interrupted_first(void **state)
 {
-	for (int at = rig_first_fault(), calls = CALLS_MAX; calls >= at; at += rig_fault_step()) {
+	for (int at = rig_first_fault(), ended = 0; !ended; at += rig_fault_step()) {
 		void *own;
 		struct scene *s;
 		bool attached;
@@ -475,7 +588,7 @@ static void test_interrupted_first(void **state)
 		s = own;
 		fake_set_fault(s->rig->fake, FAULT_DIE_AFTER, at);
 		act_in_child(s, "connect");
-		calls = atomic_load(&s->rig->fake->calls);
+		ended = atomic_load(&s->rig->fake->calls) < at;
 		fake_set_fault(s->rig->fake, FAULT_NONE, 0);
 		{
 			cleanup_free char *list = records(s);
@@ -489,10 +602,32 @@ static void test_interrupted_first(void **state)
 	}
 }
 
+/* A half-ended one is connected from another place, and that dies: it is never forgotten. */
+static void test_interrupted_elsewhere(void **state)
+{
+	for (int at = rig_first_fault(), ended = 0; !ended; at += rig_fault_step()) {
+		void *own;
+		struct scene *s;
+
+		setup(&own);
+		s = own;
+		assert_int_equal(connects(s, VOLUME), 0);
+		exchange_in_reboot(s);
+		edit_records(s, "s/\"attached\"/\"disconnecting\"/");
+		fake_set_fault(s->rig->fake, FAULT_DIE_AFTER, at);
+		act_in_child(s, "elsewhere");
+		ended = atomic_load(&s->rig->fake->calls) < at;
+		fake_set_fault(s->rig->fake, FAULT_NONE, 0);
+		assert_recorded(s, 1, "mine");
+		assert_refused(s, VOLUME);
+		teardown(&own);
+	}
+}
+
 /* Until the last record is gone, forgetting has not happened. */
 static void test_interrupted_forget(void **state)
 {
-	for (int at = rig_first_fault(), calls = CALLS_MAX; calls >= at; at += rig_fault_step()) {
+	for (int at = rig_first_fault(), ended = 0; !ended; at += rig_fault_step()) {
 		void *own;
 		struct scene *s;
 
@@ -503,7 +638,7 @@ static void test_interrupted_forget(void **state)
 		exchange_in_reboot(s);
 		fake_set_fault(s->rig->fake, FAULT_DIE_AFTER, at);
 		act_in_child(s, "forget");
-		calls = atomic_load(&s->rig->fake->calls);
+		ended = atomic_load(&s->rig->fake->calls) < at;
 		fake_set_fault(s->rig->fake, FAULT_NONE, 0);
 		if (rig_records(s->rig) > 0) {
 			assert_refused(s, VOLUME);
@@ -644,12 +779,16 @@ int main(void)
 		IDENTITY_TEST(test_a_record_without),
 		IDENTITY_TEST(test_named_otherwise),
 		IDENTITY_TEST(test_half_a_disconnect),
+		IDENTITY_TEST(test_half_a_disconnect_in_other_words),
+		IDENTITY_TEST(test_another_way),
+		IDENTITY_TEST(test_a_damaged_record),
 		IDENTITY_TEST(test_forget),
 		IDENTITY_TEST(test_forget_in_use),
 		IDENTITY_TEST(test_forget_in_use_by_one),
 		IDENTITY_TEST(test_forget_what_comes_back),
 		cmocka_unit_test(test_interrupted_reconnects),
 		cmocka_unit_test(test_interrupted_first),
+		cmocka_unit_test(test_interrupted_elsewhere),
 		cmocka_unit_test(test_interrupted_forget),
 		cmocka_unit_test(test_any_order),
 	};

@@ -393,6 +393,105 @@ static void test_rbd_reconnect(void **state)
 	assert_state(rig, 1, 1);
 }
 
+/* Somebody has mapped the image of the cluster that is behind these monitors now. */
+static void map_for_another(void)
+{
+	static const unsigned char key[] = "topsecret";
+
+	assert_int_equal(rbd_add("192.0.2.1:6789 name=admin one img -", key, sizeof(key)), 0);
+}
+
+static void assert_another_stays(struct rig *rig, const char *json)
+{
+	cleanup_free char *record = NULL;
+	struct hostvol_error err = { 0 };
+
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(hostvol_connect_volume_json(rig->h, json, &record, &err), -ESTALE);
+		assert_non_null(strstr(err.message, "f-2"));
+		assert_non_null(strstr(err.message, "f-1"));
+		assert_int_equal(disks(), 1);
+		assert_true(there("/sys/bus/rbd/devices/0"));
+	}
+}
+
+/* It is neither mapped once more nor taken away, whatever was ours before. */
+static void test_rbd_reconnect_beside_another(void **state)
+{
+	static const char known[] =
+		"{\"driverVolumeType\":\"RBD\",\"data\":{\"volumeId\":\"k\",\"name\":\"one/img\","
+		"\"hosts\":\"192.0.2.1\",\"ports\":6789,\"keyring\":\"" KEY "\","
+		"\"clusterFsid\":\"f-1\"}}";
+	struct rig *rig = *state;
+
+	for (int reboot = 0; reboot < 2; reboot++) {
+		assert_int_equal(connects(rig, RBD_A), 0);
+		assert_int_equal(rbd_remove("/sys/bus/rbd/remove", "0"), 0);
+		if (reboot)
+			remove_tree(rig->run_dir, NULL);
+		cluster = "f-2";
+		map_for_another();
+		assert_another_stays(rig, RBD_A);
+		assert_int_equal(rig_records(rig), 1);
+		assert_another_stays(rig, known);
+		assert_int_equal(rig_records(rig), 1);
+		assert_int_equal(rig_disconnect(rig, "a", "", 0), 0);
+		assert_state(rig, 0, 1);
+		assert_int_equal(rbd_remove("/sys/bus/rbd/remove", "0"), 0);
+		cluster = "f-1";
+	}
+}
+
+/* What one consumer's attempt has mapped may be another's: it stays, once, until the last goes. */
+static void test_rbd_reconnect_of_two(void **state)
+{
+	static const char other[] =
+		"{\"driverVolumeType\":\"RBD\",\"consumer\":\"other\",\"data\":{\"volumeId\":\"a\","
+		"\"name\":\"one/img\",\"hosts\":\"192.0.2.1\",\"keyring\":\"" KEY "\"}}";
+	struct rig *rig = *state;
+
+	assert_int_equal(connects(rig, RBD_A), 0);
+	assert_int_equal(connects(rig, other), 0);
+	assert_int_equal(rbd_remove("/sys/bus/rbd/remove", "0"), 0);
+	cluster = "f-2";
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(connects(rig, RBD_A), -ESTALE);
+		assert_int_equal(connects(rig, other), -ESTALE);
+		assert_state(rig, 2, 1);
+	}
+	assert_int_equal(rig_disconnect(rig, "a", "", 0), 0);
+	assert_int_equal(rig_disconnect(rig, "a", "other", 0), 0);
+	assert_state(rig, 0, 0);
+}
+
+/* A reconnect that dies when it has mapped the stranger: the next one takes that away. */
+static void test_rbd_killed_reconnect(void **state)
+{
+	struct rig *rig = *state;
+	bool mapped = false;
+
+	for (int at = rig_first_fault(), ended = 0; !ended; at += rig_fault_step()) {
+		pid_t pid;
+
+		cluster = "f-1";
+		assert_int_equal(connects(rig, RBD_A), 0);
+		assert_int_equal(rbd_remove("/sys/bus/rbd/remove", "0"), 0);
+		cluster = "f-2";
+		fake_set_fault(rig->fake, FAULT_DIE_AFTER, at);
+		pid = fork();
+		if (pid == 0)
+			_exit(connects(rig, RBD_A) < 0);
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		ended = atomic_load(&rig->fake->calls) < at;
+		fake_set_fault(rig->fake, FAULT_NONE, 0);
+		mapped |= disks() > 0;
+		assert_refused(rig, RBD_A, "cluster f-2", "cluster f-1");
+		assert_int_equal(rig_disconnect(rig, "a", "", 0), 0);
+		assert_state(rig, 0, 0);
+	}
+	assert_true(mapped || rig_fault_step() > 1);
+}
+
 /* Trap 6: the same image name in two pools. */
 static void test_rbd_pools(void **state)
 {
@@ -548,6 +647,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_aoe_identity, setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_aoe_reconnect, setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_rbd_reconnect, setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_rbd_reconnect_beside_another, setup,
+						rig_teardown),
+		cmocka_unit_test_setup_teardown(test_rbd_reconnect_of_two, setup, rig_teardown),
+		cmocka_unit_test_setup_teardown(test_rbd_killed_reconnect, setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_rbd_pools, setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_rbd_others, setup, rig_teardown),
 		cmocka_unit_test_setup_teardown(test_rbd_exclusive, setup, rig_teardown),

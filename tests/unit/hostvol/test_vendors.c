@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #define CALLS_MAX 200
+#define FORGET_A "{\"volumeId\":\"a\"}"
 
 static bool is_here(const struct rig *rig, const struct vendor *v)
 {
@@ -357,6 +358,67 @@ static void test_partition(void **state)
 	rig_teardown(&to_free);
 }
 
+static int forgets(struct rig *rig, const char *json, struct hostvol_error *err)
+{
+	cleanup_free char *gone = NULL;
+
+	return hostvol_forget_json(rig->h, json, &gone, err);
+}
+
+/* Who has to ask a gateway for it needs the password, which no record has. */
+static void test_forget_with_secrets(void **state)
+{
+	static const struct vendor *const sio = &vendors[3];
+	struct rig *rig = vendor_rig();
+	struct hostvol_error err = { 0 };
+	cleanup_free char *json = vendor_json(rig, sio);
+	void *to_free = rig;
+
+	put_name(rig, "wwid", "naa.mine");
+	assert_int_equal(connect_with(rig, sio, &err), 0);
+	put_name(rig, "wwid", "naa.stranger");
+	assert_int_equal(connect_with(rig, sio, &err), -ESTALE);
+	assert_int_equal(forgets(rig, FORGET_A, &err), -EACCES);
+	assert_int_equal(rig_records(rig), 1);
+	assert_true(is_here(rig, sio));
+	assert_int_equal(forgets(rig, json, &err), 0);
+	assert_clean(rig, sio);
+	assert_null(strstr(rig->log, SECRET));
+	assert_int_equal(forgets(rig, json, &err), 1);
+	assert_int_equal(connect_with(rig, sio, &err), 0);
+	rig_teardown(&to_free);
+}
+
+/* What was of this host already ends for nobody who still uses it. */
+static void test_forget_local_in_use(void **state)
+{
+	static const char local[] = "{\"driverVolumeType\":\"LOCAL\",\"consumer\":\"/pod/x\","
+				    "\"data\":{\"devicePath\":\"/dev/l\",\"volumeId\":\"a\"}}";
+	struct rig *rig = vendor_rig();
+	struct fake_device *d = fake_device(rig->fake, "/dev/l");
+	struct hostvol_error err = { 0 };
+	void *to_free = rig;
+
+	d->there = true;
+	put_name(rig, "wwid", "naa.mine");
+	assert_int_equal(connect_json(rig, local, &err), 0);
+	put_name(rig, "wwid", "naa.stranger");
+	d->busy = true;
+	assert_int_equal(forgets(rig, FORGET_A, &err), -EBUSY);
+	assert_non_null(strstr(err.message, "/dev/l"));
+	d->busy = false;
+	fake_mount(rig->fake, "/dev/l", "/pod/x", "xfs");
+	assert_int_equal(forgets(rig, FORGET_A, &err), -EBUSY);
+	assert_non_null(strstr(err.message, "/pod/x"));
+	d->there = false;
+	assert_int_equal(forgets(rig, FORGET_A, &err), -EBUSY);
+	assert_int_equal(rig_records(rig), 1);
+	rig->fake->mount_count = 0;
+	assert_int_equal(forgets(rig, FORGET_A, &err), 0);
+	assert_int_equal(rig_records(rig), 0);
+	rig_teardown(&to_free);
+}
+
 static void test_in_use(void **state)
 {
 	for (size_t i = 0; i < VENDOR_COUNT; i++) {
@@ -407,6 +469,8 @@ int main(void)
 		cmocka_unit_test(test_secrets),	    cmocka_unit_test(test_another_device),
 		cmocka_unit_test(test_scaleio_name), cmocka_unit_test(test_named_later),
 		cmocka_unit_test(test_scaleio_id_and_name), cmocka_unit_test(test_disk_and_map),
+		cmocka_unit_test(test_forget_with_secrets),
+		cmocka_unit_test(test_forget_local_in_use),
 		cmocka_unit_test(test_other_names), cmocka_unit_test(test_partition),
 	};
 
