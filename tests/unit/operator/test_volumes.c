@@ -723,6 +723,68 @@ static void unrecorded_successor_stays(void **state)
 	fixture_free(f);
 }
 
+static struct handle succeeded;
+static bool leads_again;
+
+/* We are stopped while we read, until another leader has removed it and made its successor. */
+static void while_reading(struct fixture *f, const struct kind *kind)
+{
+	static const char their[] = "its-successor";
+	cleanup_json json_t *pv = get(f, &KIND_PV, succeeded.name);
+
+	f->on_list = NULL;
+	f->leads = leads_again;
+	f->epoch += 2;
+	if (pv)
+		patch(f, &KIND_PV, succeeded.name,
+		      json_pack("{s:{s:{s:s}}}", "metadata", "annotations",
+				"quartermaster.storage/incarnation", their));
+	json_object_set_new(f->owners, succeeded.name, json_string(their));
+}
+
+/* It is removed by its id, before one of its name is made, or as data that has no record. */
+enum end { END_REMOVE, END_CREATE, END_UNRECORDED, ENDS };
+
+static void prepare_end(struct fixture *f, enum end end)
+{
+	make_again(f, &succeeded);
+	f->on_remove = NULL;
+	if (end == END_CREATE)
+		patch(f, &KIND_PV, succeeded.name,
+		      json_pack("{s:{s:s}}", "spec", "persistentVolumeReclaimPolicy", "Delete"));
+	if (end == END_UNRECORDED) {
+		patch(f, &KIND_PV, succeeded.name,
+		      json_pack("{s:{s:[]}}", "metadata", "finalizers"));
+		discard(f, &KIND_PV, succeeded.name);
+	}
+	fixture_restart(f); /* which has the ledger read */
+	f->on_list = while_reading;
+}
+
+/* That we do not lead any more, or lead anew, is seen between reading whose it is and removing it. */
+static void read_too_late(void **state)
+{
+	for (int way = 0; way < 2 * ENDS; way++) {
+		struct fixture *f = fixture_online();
+		struct volumes *v = volumes_of(f);
+		struct volume_request q = { .name = "again", .kind = VOLUME_DIRECTORY };
+		struct volume_info info = { 0 };
+		struct error err = ERROR_INIT;
+		enum end end = way / 2;
+
+		prepare_end(f, end);
+		leads_again = way & 1;
+		int rc = end == END_CREATE ? v->ops->create(v, &q, &info, &err)
+					   : v->ops->remove(v, &succeeded, &err);
+		assert_int_equal(rc, -EAGAIN);
+		assert_non_null(strstr(err.message, "lease"));
+		assert_true(has_volume(f, POOL, succeeded.name));
+		assert_int_equal(count(f, &KIND_PV), end != END_UNRECORDED);
+		operator_volumes_free(v);
+		fixture_free(f);
+	}
+}
+
 static void used_again(void **state)
 {
 	struct fixture *f = fixture_online();
@@ -769,6 +831,7 @@ int main(void)
 		cmocka_unit_test(successor_stays),
 		cmocka_unit_test(successor_of_unmarked_stays),
 		cmocka_unit_test(unrecorded_successor_stays),
+		cmocka_unit_test(read_too_late),
 		cmocka_unit_test(snapshots_are_promised),
 		cmocka_unit_test(snapshots_are_given_up),
 		cmocka_unit_test(any_write_may_fail),
