@@ -41,6 +41,11 @@ bool content_is_ours(struct reconcile *r, const json_t *content, struct handle *
  * "content/POOL/NAME"; caller frees.
  */
 #define SNAPSHOT_PROMISED "snapshot.quartermaster.storage/"
+/*
+ * Beside it: which snapshot of that name it is (struct worker_volume, owner), since the name is
+ * a hash of what an orchestrator calls it and comes again. What a version before took has none.
+ */
+#define SNAPSHOT_INCARNATION "snapshot-incarnation.quartermaster.storage/"
 char *csi_snapshot_ledger_key(const char *pool, const char *name);
 /* Under which name a content's snapshot stands in the ledger; caller frees. */
 char *content_ledger_key(const char *name);

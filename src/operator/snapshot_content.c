@@ -193,6 +193,7 @@ static int promise(struct work *w, const json_t *pool)
 static int take(struct work *w, const json_t *pool_object)
 {
 	const struct worker_volume from = { w->handle.kind, w->handle.name };
+	const struct worker_volume snapshot = { VOLUME_SNAPSHOT, w->name };
 	cleanup_json json_t *said = NULL;
 	struct pool_access access;
 	const struct worker_pool *pool = &access.pool;
@@ -204,7 +205,7 @@ static int take(struct work *w, const json_t *pool_object)
 	if (rc < 0)
 		return rc;
 	pool_access(pool_object, &access);
-	rc = w->op->workers->ops->snapshot(w->op->workers, pool, &from, w->name, &said,
+	rc = w->op->workers->ops->snapshot(w->op->workers, pool, &from, &snapshot, &said,
 					   &w->r->error);
 	if (rc == -EAGAIN)
 		pv_mend(w->r, pool, &from);
@@ -347,10 +348,11 @@ static int end(struct work *w)
 	if (rc == 0 && pool && *w->name && !pool_answers(w->r, pool))
 		return end_later(w, pool);
 	if (rc == 0 && pool && *w->name) {
+		const struct worker_volume snapshot = { VOLUME_SNAPSHOT, w->name };
 		struct pool_access access;
 
 		pool_access(pool, &access);
-		rc = w->op->workers->ops->snapshot_remove(w->op->workers, &access.pool, w->name,
+		rc = w->op->workers->ops->snapshot_remove(w->op->workers, &access.pool, &snapshot,
 							  &w->r->error);
 		if (rc < 0)
 			event_record(w->r->kube, &KIND_VOLUMESNAPSHOTCONTENT, w->content,

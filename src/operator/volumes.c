@@ -65,14 +65,26 @@ static int check_leads(const struct operator* op, int64_t *ret_epoch, struct err
 int job_begin(struct volumes *v, struct job *ret, struct error *err)
 {
 	const struct operator_volumes *o = (struct operator_volumes *)v;
-	int64_t epoch = 0;
 
 	*ret = (struct job){ .r = o->r, .op = o->r.app };
 	ret->begun_ms = clock_mono_ms(ret->r.clock);
-	int rc = check_leads(ret->op, &epoch, &ret->r.error);
+	int rc = check_leads(ret->op, &ret->epoch, &ret->r.error);
 	if (rc == 0)
-		rc = load_ledger(ret, epoch);
+		rc = load_ledger(ret, ret->epoch);
 	return job_end(ret, rc, err);
+}
+
+int job_leads(struct job *j)
+{
+	int64_t epoch = 0;
+	int rc = check_leads(j->op, &epoch, &j->r.error);
+
+	if (rc == 0 && epoch != j->epoch)
+		rc = error_set(&j->r.error, EAGAIN,
+			       "this operator of deployment %s did not hold the lease operator-%s "
+			       "for a while, and nothing was removed; ask again",
+			       j->op->deployment, j->op->deployment);
+	return rc;
 }
 
 int job_pool(struct job *j, const char *name, json_t **ret)

@@ -15,11 +15,18 @@ struct job {
 	struct reconcile r;
 	struct operator* op;
 	int64_t begun_ms; /* monotonic */
+	int64_t epoch; /* of the lease under which it began */
 	int tries;
 };
 
 /* Whether we lead, and know what is promised; -EAGAIN if not. */
 int job_begin(struct volumes *v, struct job *ret, struct error *err);
+/*
+ * Asked between reading whose something is and removing that: we have led all the time since the
+ * call began, so what was read is not what another leader has made of that name while this process
+ * was stopped. -EAGAIN if not.
+ */
+int job_leads(struct job *j);
 /*
  * Whether the work is to be done once more, after a pause: an object or a file of the pool changed under our
  * hands (whoever keeps phases writes to records too, a copy that goes on to its own), or something did not answer

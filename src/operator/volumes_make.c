@@ -216,9 +216,11 @@ static int remove_data(struct job *j, const struct handle *id, const char *owner
 static int end_volume(struct job *j, const json_t *pv)
 {
 	struct handle id;
-	int rc = handle_parse(jstr(pv, "spec", "csi", "volumeHandle"), &id, &j->r.error);
+	int rc = job_leads(j);
 	cleanup_json json_t *marked = json_incref((json_t *)pv);
 
+	if (rc == 0)
+		rc = handle_parse(jstr(pv, "spec", "csi", "volumeHandle"), &id, &j->r.error);
 	if (rc == 0 && !record_goes(pv)) {
 		json_decref(TAKE_PTR(marked));
 		rc = op_patch(
@@ -296,6 +298,8 @@ static int remove_unrecorded(struct job *j, const struct handle *id)
 					  id->name);
 	j->r.error = ERROR_INIT;
 	rc = refuse_used_id(j, id);
+	if (rc == 0)
+		rc = job_leads(j);
 	return rc < 0 ? rc : remove_data(j, id, owner, false);
 }
 
@@ -398,8 +402,10 @@ static int make_data(struct job *j, const struct volume_request *q, const json_t
 /* The record alone; its policy stays Retain, so that the volume loop keeps the data too, if we die here. */
 static int end_record(struct job *j, const json_t *pv)
 {
-	int rc = pv_end(&j->r, pv);
+	int rc = job_leads(j);
 
+	if (rc == 0)
+		rc = pv_end(&j->r, pv);
 	if (rc == 0)
 		ledger_drop(j->op->ledger, object_name(pv));
 	return rc;

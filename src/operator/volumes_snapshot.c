@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/quantity.h"
+#include "base/rand.h"
 #include "operator/ledger.h"
 #include "operator/snapshot.h"
 
@@ -12,7 +13,8 @@
 /*
  * Snapshots are recorded in their pool alone: by the info file that the worker keeps. The id names the
  * pool of the source, so one name stands for one snapshot of each pool. That its bytes are promised
- * is said by an annotation of the pool's object, which comes before it and goes after it.
+ * and which one of its name it is say annotations of the pool's object, which come before it and go
+ * after it.
  */
 
 static int info_of(const char *pool, const json_t *said, struct snapshot_info *ret)
@@ -74,33 +76,53 @@ int volumes_snapshot_source(struct job *j, const json_t *pool, const char *name,
 
 /* ---- making ------------------------------------------------------------------------------------ */
 
+/* Which one of its name it is; what a version before took is nobody's, and so no later one's. */
+static const char *owner_of(const json_t *pool, const char *name)
+{
+	cleanup_free char *key = xasprintf(SNAPSHOT_INCARNATION "%s", name);
+	const char *owner = object_annotation(pool, key);
+
+	return owner ? owner : PV_OWNER_NOBODY;
+}
+
 static int copy(struct job *j, const json_t *pool, const struct handle *source, const char *name,
 		struct snapshot_info *ret)
 {
 	struct workers *w = j->op->workers;
 	struct worker_volume from = { source->kind, source->name };
+	struct worker_volume to = { VOLUME_SNAPSHOT, name, owner_of(pool, name) };
 	struct pool_access access;
 	cleanup_json json_t *said = NULL;
 
 	pool_access(pool, &access);
-	int rc = w->ops->snapshot(w, &access.pool, &from, name, &said, &j->r.error);
+	int rc = w->ops->snapshot(w, &access.pool, &from, &to, &said, &j->r.error);
 	if (rc >= 0)
 		rc = info_of(object_name(pool), said, ret);
 	return rc;
 }
 
-/* Says on the pool's object that it is promised, or (bytes 0) that it is not any more. */
-static int note(struct job *j, const json_t *pool, const char *name, int64_t bytes)
+/*
+ * Says on the pool's object that so much is promised for it and which one of its name it is, or
+ * (bytes NULL) that it is not any more. *pool is what the API has then.
+ */
+static int note(struct job *j, json_t **pool, const char *name, const char *bytes,
+		const char *owner)
 {
-	cleanup_free char *key = xasprintf(SNAPSHOT_PROMISED "%s", name);
-	char text[QUANTITY_TEXT_MAX];
+	cleanup_free char *promised = xasprintf(SNAPSHOT_PROMISED "%s", name),
+			  *incarnation = xasprintf(SNAPSHOT_INCARNATION "%s", name);
+	json_t *now = NULL;
 
-	if (!bytes && !object_annotation(pool, key))
+	if (!bytes && !object_annotation(*pool, promised) && !object_annotation(*pool, incarnation))
 		return 0;
-	return op_patch(&j->r, &KIND_STORAGEPOOL, pool, NULL,
-			json_pack("{s:{s:{s:o}}}", "metadata", "annotations", key,
-				  bytes ? json_string(quantity_text(bytes, text)) : json_null()),
-			NULL);
+	int rc = op_patch(&j->r, &KIND_STORAGEPOOL, *pool, NULL,
+			  json_pack("{s:{s:{s:s?, s:s?}}}", "metadata", "annotations", promised,
+				    bytes, incarnation, owner),
+			  &now);
+	if (rc < 0)
+		return rc;
+	json_decref(*pool);
+	*pool = now;
+	return 0;
 }
 
 static void forget(struct job *j, const char *pool, const char *name)
@@ -112,15 +134,16 @@ static void forget(struct job *j, const char *pool, const char *name)
 }
 
 /* The room for it, as large as its volume may be: 1 where it was promised just now, 0 where before. */
-static int promise(struct job *j, const json_t *pool, const char *name, int64_t bytes)
+static int promise(struct job *j, json_t **pool, const char *name, int64_t bytes)
 {
-	cleanup_free char *key = csi_snapshot_ledger_key(object_name(pool), name), *chosen = NULL,
+	const char *in = object_name(*pool);
+	cleanup_free char *key = csi_snapshot_ledger_key(in, name), *chosen = NULL,
 			  *noted = xasprintf(SNAPSHOT_PROMISED "%s", name);
-	const struct ledger_offer offer = { object_name(pool), pool_limit(j->op, pool) };
-	char asked[QUANTITY_TEXT_MAX], most[QUANTITY_TEXT_MAX];
+	const struct ledger_offer offer = { in, pool_limit(j->op, *pool) };
+	char asked[QUANTITY_TEXT_MAX], most[QUANTITY_TEXT_MAX], unique[UUID_TEXT_MAX];
 	int64_t biggest = 0;
 
-	if (object_annotation(pool, noted))
+	if (object_annotation(*pool, noted))
 		return 0;
 	int rc = ledger_reserve(j->op->ledger, key, NULL, bytes, &offer, 1, &chosen, &biggest);
 	if (rc == -ENOSPC)
@@ -128,27 +151,54 @@ static int promise(struct job *j, const json_t *pool, const char *name, int64_t 
 			&j->r.error, ENOSPC,
 			"the snapshot needs %s, but pool %s has %s left; delete volumes or "
 			"snapshots of it",
-			quantity_human(bytes, asked), object_name(pool),
-			quantity_human(biggest, most));
+			quantity_human(bytes, asked), in, quantity_human(biggest, most));
 	if (rc == 0)
-		rc = note(j, pool, name, bytes);
+		rc = note(j, pool, name, quantity_text(bytes, asked), uuid_text(unique));
 	if (rc < 0) {
-		forget(j, object_name(pool), name);
+		forget(j, object_name(*pool), name);
 		return rc;
 	}
 	ledger_made(j->op->ledger, key);
 	return 1;
 }
 
-/* Nothing was taken for good: what was promised for it is given back, as the API has the pool now. */
-static void give_back(struct job *j, const json_t *pool, const char *name)
+/*
+ * There is one of that name, and not the one that the pool's object says: a person took the mark
+ * away, or a leader before us was stopped and made it too late. The mark becomes that one's, so
+ * that it can be gone on with, and removed.
+ */
+static int adopt(struct job *j, json_t **pool, const char *name)
+{
+	cleanup_free char *promised = xasprintf(SNAPSHOT_PROMISED "%s", name);
+	cleanup_json json_t *said = NULL;
+	int rc = ask(j, *pool, name, &said);
+	const char *owner = rc == 0 ? jstr(said, "owner") : NULL;
+
+	if (owner && !streq(owner, owner_of(*pool, name)))
+		rc = note(j, pool, name, object_annotation(*pool, promised), owner);
+	return rc < 0 && rc != -ENOENT ? rc
+				       : error_set(&j->r.error, ESTALE,
+						   "the snapshot %s was another; ask again", name);
+}
+
+/*
+ * It is not there, or not any more: what was promised for it is given back, as the API has the
+ * pool now. Its successor keeps what was promised for that.
+ */
+static int give_back(struct job *j, const char *pool, const char *name, const char *owner)
 {
 	cleanup_json json_t *now = NULL;
-	struct error why = j->r.error;
+	int rc = job_pool(j, pool, &now);
 
-	if (job_pool(j, object_name(pool), &now) == 0 && note(j, now, name, 0) == 0)
-		forget(j, object_name(pool), name);
-	j->r.error = why;
+	if (rc < 0)
+		return rc;
+	const char *is = owner_of(now, name);
+	if (!streq(is, PV_OWNER_NOBODY) && !streq(is, owner))
+		return 0;
+	rc = note(j, &now, name, NULL, NULL);
+	if (rc == 0)
+		forget(j, pool, name);
+	return rc;
 }
 
 /*
@@ -160,6 +210,7 @@ static int give_up(struct job *j, const json_t *pool, const struct handle *sourc
 		   int rc)
 {
 	struct workers *w = j->op->workers;
+	struct worker_volume own = { VOLUME_SNAPSHOT, name, owner_of(pool, name) };
 	struct error why = j->r.error;
 	struct pool_access access;
 	cleanup_json json_t *said = NULL;
@@ -169,12 +220,15 @@ static int give_up(struct job *j, const json_t *pool, const struct handle *sourc
 		j->r.error = why;
 		return rc;
 	}
+	int leads = job_leads(j);
+	if (leads < 0)
+		return leads;
 	pool_access(pool, &access);
 	if (gone == 0)
-		gone = w->ops->snapshot_remove(w, &access.pool, name, &j->r.error);
+		gone = w->ops->snapshot_remove(w, &access.pool, &own, &j->r.error);
 	if (gone < 0 && gone != -ENOENT)
 		return -EAGAIN; /* the same call again takes it up */
-	give_back(j, pool, name);
+	give_back(j, object_name(pool), name, own.owner);
 	j->r.error = why;
 	return rc;
 }
@@ -218,13 +272,18 @@ static int snapshot_once(struct job *j, const char *name, const struct handle *s
 		return error_set(&j->r.error, EINPROGRESS, "the volume %s is %s", source->name,
 				 record_goes(pv) ? "being removed" : "not made yet");
 	if (rc == 0)
-		rc = promise(j, pool, name, pv_bytes(pv));
+		rc = promise(j, &pool, name, pv_bytes(pv));
 	if (rc < 0)
 		return rc;
 	bool fresh = rc > 0;
 	rc = copy(j, pool, source, name, ret);
-	if (rc == -EEXIST && fresh) /* another's, which has its own promise */
-		give_back(j, pool, name);
+	if (rc == -ESTALE)
+		rc = adopt(j, &pool, name);
+	if (rc == -EEXIST && fresh) { /* another's, which has its own promise */
+		struct error why = j->r.error;
+		give_back(j, source->pool, name, owner_of(pool, name));
+		j->r.error = why;
+	}
 	return rc < 0 && rc != -EEXIST && !job_unsure(rc) ? give_up(j, pool, source, name, rc) : rc;
 }
 
@@ -257,29 +316,57 @@ static int refuse_others(struct job *j, const json_t *pool, const char *name)
 			 "snapshot %s belongs to a VolumeSnapshotContent; delete that", name);
 }
 
+/* Whose it is, where the pool's object does not say so: as its info says. Caller frees. */
+static int find_owner(struct job *j, const json_t *pool, const char *name, char **ret)
+{
+	cleanup_json json_t *said = NULL;
+	const char *owner = owner_of(pool, name);
+	int rc = streq(owner, PV_OWNER_NOBODY) ? ask(j, pool, name, &said) : 0;
+
+	if (rc < 0 && rc != -ENOENT)
+		return rc;
+	j->r.error = ERROR_INIT;
+	*ret = xstrdup(jstr(said, "owner") ? jstr(said, "owner") : owner);
+	return 0;
+}
+
+/* One call at a time for a name, as where it is taken; and what is given back is its own. */
+static int remove_once(struct job *j, const struct handle *id)
+{
+	cleanup_free char *key = csi_snapshot_ledger_key(id->pool, id->name), *owner = NULL;
+	cleanup_with(name_release) struct name_hold held = { 0 };
+	cleanup_json json_t *pool = NULL;
+	struct workers *w = j->op->workers;
+	struct pool_access access;
+	int rc = name_hold(j->op, key, &held, &j->r.error);
+
+	if (rc == 0)
+		rc = job_pool(j, id->pool, &pool);
+	if (rc == 0)
+		rc = refuse_others(j, pool, id->name);
+	if (rc == 0)
+		rc = find_owner(j, pool, id->name, &owner);
+	if (rc == 0)
+		rc = job_leads(j);
+	if (rc < 0)
+		return rc;
+	struct worker_volume own = { VOLUME_SNAPSHOT, id->name, owner };
+	pool_access(pool, &access);
+	rc = w->ops->snapshot_remove(w, &access.pool, &own, &j->r.error);
+	return rc < 0 ? rc : give_back(j, id->pool, id->name, owner);
+}
+
 int volumes_snapshot_remove(struct volumes *v, const struct handle *id, struct error *err)
 {
 	struct job j;
-	struct pool_access access;
-	cleanup_json json_t *pool = NULL;
 	int rc = job_begin(v, &j, err);
 	if (rc < 0)
 		return rc;
-	rc = job_pool(&j, id->pool, &pool);
-	if (rc == 0)
-		rc = refuse_others(&j, pool, id->name);
-	if (rc == 0) {
-		pool_access(pool, &access);
-		do
-			rc = j.op->workers->ops->snapshot_remove(j.op->workers, &access.pool,
-								 id->name, &j.r.error);
-		while (job_again(&j, rc));
-		if (rc == 0)
-			give_back(&j, pool, id->name);
-	} else if (rc == -ENOENT) {
-		rc = 0; /* gone already, or the pool took it along */
-	}
-	return job_end(&j, rc, err);
+	do
+		rc = remove_once(&j, id);
+	while (job_again(&j, rc));
+	/* gone already, or the pool took it along */
+	return job_end(&j, rc == -ENOENT ? 0 : rc, err);
 }
 
 /* ---- looking ----------------------------------------------------------------------------------- */

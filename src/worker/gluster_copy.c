@@ -254,6 +254,13 @@ static int check_ours(void *userdata, struct error *err)
 	return check_info(userdata, &info, err);
 }
 
+/* The same, as whoever throws something away asks it. */
+static int may_throw(void *userdata, struct error *err)
+{
+	int rc = check_ours(userdata, err);
+	return rc < 0 ? rc : 1;
+}
+
 static int put_info(struct run *run, const json_t *info, struct error *err)
 {
 	return info_replace(run->p, run->r->kind, run->r->name, info, judge_info, run, err);
@@ -261,7 +268,9 @@ static int put_info(struct run *run, const json_t *info, struct error *err)
 
 /*
  * What stands at the copy's place is gone on with only where the info says that it is this copy's: anything else
- * may be written to by a worker whose time is over, and is thrown away. *o is closed then.
+ * may be written to by a worker whose time is over, and is thrown away. Whether the copy is ours
+ * is asked anew each time that we come into the trash: one that was stopped in between would
+ * throw what another has completed. *o is closed then.
  */
 static int keep_own(struct run *run, glfs_object_t **o, struct error *err)
 {
@@ -270,9 +279,8 @@ static int keep_own(struct run *run, glfs_object_t **o, struct error *err)
 	if (streq(text, jstr(run->info, "object")))
 		return 0;
 	glfs_h_close(TAKE_PTR(*o));
-	int rc = check_ours(run, err);
-	if (rc == 0)
-		rc = pool_throw(run->to, run->to_dir, run->r->name, run->r->name, err);
+	int rc = pool_throw_checked(run->to, run->to_dir, run->r->name, run->r->name, may_throw,
+				    run, err);
 	return rc < 0 ? rc : 0;
 }
 

@@ -19,29 +19,42 @@
 
 /* ---- one's own directory ------------------------------------------------------------------------ */
 
-/* 0 too where it is not there any more: another takes over as well. */
+/* 1: it is ours now; 0: it is gone, since another takes over as well, or our own place is. */
 static int take_entry(struct pool_fs *p, glfs_object_t *from, const char *name, glfs_object_t *own,
 		      struct error *err)
 {
 	char unique[UUID_TEXT_MAX];
 	cleanup_free char *to = xasprintf("purge.%s", uuid_text(unique));
 
-	if (glfs_h_rename(p->fs, from, name, own, to) == 0 || errno == ENOENT)
-		return 0;
-	return error_errno(err, errno, "cannot take %s over in the trash", name);
+	if (glfs_h_rename(p->fs, from, name, own, to) == 0)
+		return 1;
+	return errno == ENOENT ? 0
+			       : error_errno(err, errno, "cannot take %s over in the trash", name);
 }
 
-/* Read anew after each batch: a directory that is read while names leave it may pass some over. */
+/*
+ * Read anew after each batch: a directory that is read while names leave it may pass some over.
+ * -EAGAIN: nothing that is listed can be taken, time after time. Then our own place is gone: a
+ * later worker has taken it over, and may itself have been stopped before it took this one.
+ */
 static int empty_worker(struct pool_fs *p, glfs_object_t *dir, glfs_object_t *own,
 			struct error *err)
 {
 	struct dir_entry *entries = xcalloc(BATCH, sizeof(*entries));
-	int rc = 0, count;
+	int rc = 0, count, idle = 0;
 
 	while (rc == 0 && (count = dir_read(p->fs, dir, entries, BATCH, err)) != 0) {
+		int taken = 0;
 		rc = count < 0 ? count : 0;
-		for (int i = 0; i < count && rc == 0; i++)
+		for (int i = 0; i < count && rc >= 0; i++) {
 			rc = take_entry(p, dir, entries[i].name, own, err);
+			taken += rc > 0;
+		}
+		idle = taken ? 0 : idle + 1;
+		if (rc > 0)
+			rc = 0;
+		if (rc == 0 && idle == TRIES)
+			rc = -EAGAIN;
 	}
 	free(entries);
 	return rc == -ESTALE ? 0 : rc;
@@ -63,6 +76,10 @@ static int end_worker(struct pool_fs *p, glfs_object_t *top, const char *name, g
 		if (rc == -ENOENT || rc == -ESTALE)
 			return 0;
 	}
+	if (rc == -EAGAIN || rc == -ENOTEMPTY)
+		return error_set(err, EAGAIN,
+				 "another worker takes over the trash of %s as well; ask again",
+				 name);
 	return rc < 0 ? error_errno(err, -rc, "cannot take over the trash of %s", name) : 0;
 }
 
@@ -91,11 +108,11 @@ static int take_over(struct takeover *t, glfs_object_t *top, struct error *err)
 
 	for (size_t i = 0; rc == 0 && i < t->others.count; i++)
 		rc = end_worker(t->p, top, t->others.items[i], t->own, err);
-	for (size_t i = 0; rc == 0 && i < t->rest.count; i++)
+	for (size_t i = 0; rc >= 0 && i < t->rest.count; i++)
 		rc = take_entry(t->p, top, t->rest.items[i], t->own, err);
 	strv_done(&t->others);
 	strv_done(&t->rest);
-	return rc;
+	return rc < 0 ? rc : 0;
 }
 
 /* Ours is there before the others are read: of two that come at once at least one sees the other. */

@@ -51,7 +51,8 @@ struct worker_volume {
 /*
  * Replaceable in the simulation. All are idempotent. What is said of a volume is an object
  * {"name", "kind": "d"|"f"|"b"|"w", "size", "ready", of a copy "source", "sourceKind", and where it has one "owner"}; of a snapshot
- * {"name", "source", "kind": its source's, "size", "created": RFC 3339, "ready"}.
+ * {"name", "source", "kind": its source's, "size", "created": RFC 3339, "ready", and where it
+ * has one "owner"}.
  */
 struct worker_ops {
 	/*
@@ -97,12 +98,16 @@ struct worker_ops {
 	int (*copy)(struct workers *w, const struct worker_pool *pool,
 		    const struct worker_volume *v, int64_t size, const struct worker_volume *from,
 		    struct error *err);
-	/* A copy below snap/, in the same way; *ret, where it is 0 or 1: what is said of it, new reference. */
+	/*
+	 * A copy below snap/, in the same way; of v only name and owner are looked at. *ret,
+	 * where it is 0 or 1: what is said of it, new reference. -ESTALE: it is another owner's.
+	 */
 	int (*snapshot)(struct workers *w, const struct worker_pool *pool,
-			const struct worker_volume *from, const char *name, json_t **ret,
-			struct error *err);
-	int (*snapshot_remove)(struct workers *w, const struct worker_pool *pool, const char *name,
-			       struct error *err); /* missing: fine */
+			const struct worker_volume *from, const struct worker_volume *v,
+			json_t **ret, struct error *err);
+	/* Missing, or another owner's by now: fine. */
+	int (*snapshot_remove)(struct workers *w, const struct worker_pool *pool,
+			       const struct worker_volume *v, struct error *err);
 	/* All of them, complete or not; new reference. */
 	int (*snapshots)(struct workers *w, const struct worker_pool *pool, json_t **ret,
 			 struct error *err);

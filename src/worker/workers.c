@@ -523,18 +523,18 @@ static int op_copy(struct workers *w, const struct worker_pool *pool, const stru
 }
 
 static int op_snapshot(struct workers *w, const struct worker_pool *pool,
-		       const struct worker_volume *from, const char *name, json_t **ret,
-		       struct error *err)
+		       const struct worker_volume *from, const struct worker_volume *v,
+		       json_t **ret, struct error *err)
 {
-	struct worker_volume v = { VOLUME_SNAPSHOT, name };
-	return about(w, pool, "copy", &v, 0, from, ret, err);
+	struct worker_volume snapshot = { VOLUME_SNAPSHOT, v->name, v->owner };
+	return about(w, pool, "copy", &snapshot, 0, from, ret, err);
 }
 
-static int op_snapshot_remove(struct workers *w, const struct worker_pool *pool, const char *name,
-			      struct error *err)
+static int op_snapshot_remove(struct workers *w, const struct worker_pool *pool,
+			      const struct worker_volume *v, struct error *err)
 {
-	struct worker_volume v = { VOLUME_SNAPSHOT, name };
-	return about(w, pool, "remove", &v, 0, NULL, NULL, err);
+	struct worker_volume snapshot = { VOLUME_SNAPSHOT, v->name, v->owner };
+	return about(w, pool, "remove", &snapshot, 0, NULL, NULL, err);
 }
 
 static int op_snapshots(struct workers *w, const struct worker_pool *pool, json_t **ret,

@@ -60,6 +60,9 @@ unplug() {
 	return 1
 }
 
+# It fails under its running brick: nothing can be read or written any more, and who serves it finds out by and by.
+die() { truncate -s 0 "$work/$2.img" && losetup -c "$(dev "$2")"; }
+
 # ---- what is so ------------------------------------------------------------------------------
 field() { quartermaster get "$1" "$2" -o json | jq -r "$3"; }
 brick() { quartermaster get sn "$1" -o json | jq -r --arg id "$(id_of "$1")" '.status.agent.bricks[] | select(.id == $id) | .'"$2"; }
@@ -160,7 +163,14 @@ WIPE='' check "for its node, too" apply 1
 check "the pool is whole" wait_for 60 whole
 id=$(id_of n3)
 nothing() { node 3 | sed 's/devices: .*/devices: []/' | quartermaster apply -f -; }
-check "another disk dies" unplug n3 c
+writing_until() { local i; for i in $(seq 60); do fill "dying$i-" || return 1; "$@" > /dev/null && return; sleep 1; done; return 1; }
+two_online() { quartermaster get sp -o json | jq -e '[.items[0].status.bricks[] | select(.online)] | length == 2'; }
+two_whole() { quartermaster get sp -o json | jq -e '[.items[0].status.bricks[] | select(.online and .whole)] | length == 2'; }
+marked() { quartermaster get sp -o json | jq -e '[.items[0].status.bricks[] | select(.whole)] | length == 3'; }
+check "all copies are known to be whole" wait_for 120 marked
+check "another disk dies under its brick, and the volume goes on meanwhile" die n3 c
+check "until that is known" writing_until two_online
+check "the other two are known to be whole all the same" wait_for 30 two_whole
 check "its device is removed from the spec" nothing
 held() { quartermaster describe storagenode n3 | grep -E '^  Emptied +False ' | grep -q Held; }
 check "its brick is held: nothing else can take it" wait_for 60 held

@@ -161,6 +161,18 @@ overtaken() { # TRAP KIND-PREFIX NAME SOURCE WANT PRINT
 }
 overtaken "stop glfs_pwrite - 40" virtblock f:pvc-fenced s:snap-big "$want" sum
 overtaken "stop glfs_h_creat_open f7 1" subvol pvc-fenced-tree s:snap-1 "$tree" print_tree
+# One that is stopped right before it throws away what such a worker left does not throw what is completed meanwhile.
+late="until copy b f:pvc-late 299892736 s:snap-big"
+stop_at 1 "stop glfs_pwrite - 40" <<<"$late"
+first=$stopped
+stop_at 2 "stop glfs_h_rename pvc-late 1" <<<"$late"
+ok "a worker is stopped while it takes over what another was stopped at"
+out=$(QM_EPOCH=3 driver <<<"$late")
+before=$(inode virtblock pvc-late)
+goes_on 2; wait $stopped
+goes_on 1; wait $first
+is "$(inode virtblock pvc-late) $(sum "$(at virtblock pvc-late)") $(info virtblock pvc-late | grep -c '"epoch":3.*"ready":true')" "$before $want 1" "a third completes it, and when they go on it stays" || { echo "# $out"; sed 's/^/# /' "$LAB/epoch-2.out"; }
+driver <<<"remove b f:pvc-late" >/dev/null
 given_object() { info virtblock pvc-given 2>/dev/null | grep -q '"object"'; }
 QM_EPOCH=3 driver < <(echo "copy b f:pvc-given 299892736 s:snap-big"; soon given_object) >/dev/null
 before=$(inode virtblock pvc-given)

@@ -63,7 +63,7 @@ static int run(const char *op, const char *pool, const char *name, int64_t size,
 	if (streq(op, "resize"))
 		return ops->resize(workers, &p, &v, size, err);
 	if (streq(op, "remove"))
-		return v.kind == VOLUME_SNAPSHOT ? ops->snapshot_remove(workers, &p, v.name, err)
+		return v.kind == VOLUME_SNAPSHOT ? ops->snapshot_remove(workers, &p, &v, err)
 						 : ops->remove(workers, &p, &v, err);
 	if (streq(op, "archive"))
 		return ops->archive(workers, &p, &v, err);
@@ -72,7 +72,7 @@ static int run(const char *op, const char *pool, const char *name, int64_t size,
 	if (streq(op, "copy"))
 		return ops->copy(workers, &p, &v, size, &source, err);
 	if (streq(op, "snapshot"))
-		return ops->snapshot(workers, &p, &source, v.name, result, err);
+		return ops->snapshot(workers, &p, &source, &v, result, err);
 	if (streq(op, "snapshots"))
 		return ops->snapshots(workers, &p, result, err);
 	if (streq(op, "stat"))

@@ -71,6 +71,15 @@ out=$(driver <<<"create b csi-old 4096
 remove b csi-old@any
 find b csi-old")
 is "$(sed -n 's/.*: rc \(-*[0-9]*\),.*/\1/p' <<<"$out" | xargs)" "0 0 -2" "what versions before made has no owner, and is removed" || echo "# $out"
+out=$(driver <<<"create b pvc-of-csi 4096
+until snapshot b csi-snap@first 0 pvc-of-csi
+remove b s:csi-snap@second
+find b s:csi-snap
+snapshot b csi-snap@second 0 pvc-of-csi
+remove b s:csi-snap@first
+find b s:csi-snap
+remove b pvc-of-csi")
+is "$(sed -n 's/.*: rc \(-*[0-9]*\),.*/\1/p' <<<"$out" | xargs)" "0 0 0 0 -116 0 -2 0" "a snapshot whose name comes again is its owner's too" || echo "# $out"
 trash_settled() { [ -z "$(trash_of b)" ] && [ "$(find "$(brick 1 b)/.quartermaster-trash" -mindepth 1 | wc -l)" -le 1 ] || { driver <<<$'stat b\nsleep 500' >/dev/null; false; }; }
 until_true 30 trash_settled
 ok "of all these workers one place in the trash is left, and it is empty" || find "$(brick 1 b)/.quartermaster-trash" | sed 's/^/# /'

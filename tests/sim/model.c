@@ -679,15 +679,15 @@ static json_t *snapshot_described(const struct model_volume *v, const char *key)
 }
 
 static int workers_snapshot(struct workers *w, const struct worker_pool *pool,
-			    const struct worker_volume *from, const char *name, json_t **ret,
-			    struct error *err)
+			    const struct worker_volume *from,
+			    const struct worker_volume *snapshot, json_t **ret, struct error *err)
 {
-	const struct worker_volume volume = { VOLUME_SNAPSHOT, name };
+	const struct worker_volume volume = { VOLUME_SNAPSHOT, snapshot->name };
 	cleanup_json json_t *found = NULL;
 	struct model_volume *v;
 	enum fault fault;
 	char key[200];
-	int rc = enter(w, pool, true, "snapshot", name, &v, &fault, err);
+	int rc = enter(w, pool, true, "snapshot", snapshot->name, &v, &fault, err);
 
 	if (rc < 0)
 		return rc;
@@ -702,9 +702,10 @@ static int workers_snapshot(struct workers *w, const struct worker_pool *pool,
 }
 
 static int workers_snapshot_remove(struct workers *w, const struct worker_pool *pool,
-				   const char *name, struct error *err)
+				   const struct worker_volume *snapshot, struct error *err)
 {
-	return take_out(w, pool, &(struct worker_volume){ VOLUME_SNAPSHOT, name }, false, err);
+	return take_out(w, pool, &(struct worker_volume){ VOLUME_SNAPSHOT, snapshot->name }, false,
+			err);
 }
 
 static int64_t volume_capacity(const struct model_volume *v)

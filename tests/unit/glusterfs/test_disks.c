@@ -954,7 +954,9 @@ static void a_copy_is_not_taken_for_it(void **state)
 
 static void probe_broken(const char *device, struct device_facts *ret)
 {
-	*ret = (struct device_facts){ .error = str_has_prefix(device, "/dev/sdc") ? EIO : ENOMEDIUM,
+	*ret = (struct device_facts){ .error = str_has_prefix(device, "/dev/sdc")   ? EIO
+					       : str_has_prefix(device, "/dev/vda") ? EPERM
+										    : ENOMEDIUM,
 				      .partition = str_has_suffix(device, "1") };
 	snprintf(ret->partition ? ret->disk_wwn : ret->wwn, sizeof(ret->wwn), "naa.c");
 }
@@ -999,6 +1001,7 @@ static void unreadable_is_not_gone(void **state)
 	class = xasprintf("%s/class/block", dir);
 	assert_int_equal(mkdir_parents(class, 0755, NULL), 0);
 	add_block(dir, "sr0", NULL, NULL);
+	add_block(dir, "vda", NULL, NULL); /* nobody may open it: so nobody made a brick there */
 	assert_int_equal(find_uuid(dir, probe_broken, "2222", device), -ENOENT);
 	add_block(dir, "sdc", NULL, NULL);
 	assert_int_equal(find_uuid(dir, probe_broken, "2222", device), -EIO);

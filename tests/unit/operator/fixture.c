@@ -357,6 +357,8 @@ static int w_copy(struct workers *w, const struct worker_pool *pool, const struc
 	cleanup_free char *source = volume_key(from), *key = volume_key(v);
 	int64_t calls = jint(f->copies, key);
 	int rc;
+	if (is_anothers(f, v, key))
+		return error_set(err, ESTALE, "volume %s is another's", v->name);
 	if (jget(f->volumes, pool->name, key) && !jget(f->copies, key))
 		return 0; /* complete */
 	if (!jget(f->volumes, pool->name, source) || jget(f->copies, source))
@@ -382,30 +384,35 @@ static int w_copy(struct workers *w, const struct worker_pool *pool, const struc
 }
 
 static int w_snapshot(struct workers *w, const struct worker_pool *pool,
-		      const struct worker_volume *from, const char *name, json_t **ret,
-		      struct error *err)
+		      const struct worker_volume *from, const struct worker_volume *snapshot,
+		      json_t **ret, struct error *err)
 {
 	struct fixture *f = of_workers(w);
-	cleanup_free char *source = volume_key(from);
-	struct worker_volume v = { VOLUME_SNAPSHOT, name };
+	struct worker_volume v = { VOLUME_SNAPSHOT, snapshot->name, snapshot->owner };
+	cleanup_free char *source = volume_key(from), *key = volume_key(&v);
 	int64_t size = jint(f->volumes, pool->name, source);
 	int rc = w_copy(w, pool, &v, size, from, err);
 	char kind[2] = { (char)from->kind, 0 };
 	if (rc >= 0)
-		*ret = json_pack("{s:s, s:s, s:s, s:I, s:s, s:b}", "name", name, "source",
+		*ret = json_pack("{s:s, s:s, s:s, s:I, s:s, s:b, s:s*}", "name", v.name, "source",
 				 from->name, "kind", kind, "size", (json_int_t)size, "created",
-				 "2026-01-01T00:00:00Z", "ready", rc == 0);
+				 "2026-01-01T00:00:00Z", "ready", rc == 0, "owner",
+				 jstr(f->owners, key));
 	if (rc >= 0)
-		jset(f->snapshots, json_incref(*ret), pool->name, name);
+		jset(f->snapshots, json_incref(*ret), pool->name, v.name);
 	return rc;
 }
 
-static int w_snapshot_remove(struct workers *w, const struct worker_pool *pool, const char *name,
-			     struct error *err)
+static int w_snapshot_remove(struct workers *w, const struct worker_pool *pool,
+			     const struct worker_volume *snapshot, struct error *err)
 {
-	struct worker_volume v = { VOLUME_SNAPSHOT, name };
-	json_object_del(jget(of_workers(w)->snapshots, pool->name), name);
-	return w_remove(w, pool, &v, err);
+	struct fixture *f = of_workers(w);
+	struct worker_volume v = { VOLUME_SNAPSHOT, snapshot->name, snapshot->owner };
+	cleanup_free char *key = volume_key(&v);
+	int rc = w_remove(w, pool, &v, err);
+	if (!jget(f->volumes, pool->name, key))
+		json_object_del(jget(f->snapshots, pool->name), v.name);
+	return rc;
 }
 
 static int w_snapshots(struct workers *w, const struct worker_pool *pool, json_t **ret,

@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #include "grpc/grpc.h"
+#include "operator/snapshot.h"
 #include "operator/volumes.h"
 
 #include <errno.h>
@@ -357,9 +358,8 @@ static void others_snapshots(void **state)
 
 	assert_int_equal(create(f, &q, &one), 0);
 	struct worker_pool pool = { .name = POOL };
-	struct worker_volume from = { one.kind, one.name };
-	assert_int_equal(f->workers.ops->snapshot(&f->workers, &pool, &from, "snap-1", &said, NULL),
-			 0);
+	struct worker_volume from = { one.kind, one.name }, to = { VOLUME_SNAPSHOT, "snap-1" };
+	assert_int_equal(f->workers.ops->snapshot(&f->workers, &pool, &from, &to, &said, NULL), 0);
 	assert_int_equal(handle_parse("v1." POOL ".s.snap-1", &snap, NULL), 0);
 	assert_int_equal(v->ops->snapshot_remove(v, &snap, NULL), -EBUSY);
 	assert_non_null(jget(f->snapshots, POOL, "snap-1"));
@@ -724,6 +724,68 @@ static void unrecorded_successor_stays(void **state)
 	fixture_free(f);
 }
 
+static struct handle succeeded;
+static bool leads_again;
+
+/* We are stopped while we read, until another leader has removed it and made its successor. */
+static void while_reading(struct fixture *f, const struct kind *kind)
+{
+	static const char their[] = "its-successor";
+	cleanup_json json_t *pv = get(f, &KIND_PV, succeeded.name);
+
+	f->on_list = NULL;
+	f->leads = leads_again;
+	f->epoch += 2;
+	if (pv)
+		patch(f, &KIND_PV, succeeded.name,
+		      json_pack("{s:{s:{s:s}}}", "metadata", "annotations",
+				"quartermaster.storage/incarnation", their));
+	json_object_set_new(f->owners, succeeded.name, json_string(their));
+}
+
+/* It is removed by its id, before one of its name is made, or as data that has no record. */
+enum end { END_REMOVE, END_CREATE, END_UNRECORDED, ENDS };
+
+static void prepare_end(struct fixture *f, enum end end)
+{
+	make_again(f, &succeeded);
+	f->on_remove = NULL;
+	if (end == END_CREATE)
+		patch(f, &KIND_PV, succeeded.name,
+		      json_pack("{s:{s:s}}", "spec", "persistentVolumeReclaimPolicy", "Delete"));
+	if (end == END_UNRECORDED) {
+		patch(f, &KIND_PV, succeeded.name,
+		      json_pack("{s:{s:[]}}", "metadata", "finalizers"));
+		discard(f, &KIND_PV, succeeded.name);
+	}
+	fixture_restart(f); /* which has the ledger read */
+	f->on_list = while_reading;
+}
+
+/* That we do not lead any more, or lead anew, is seen between reading whose it is and removing it. */
+static void read_too_late(void **state)
+{
+	for (int way = 0; way < 2 * ENDS; way++) {
+		struct fixture *f = fixture_online();
+		struct volumes *v = volumes_of(f);
+		struct volume_request q = { .name = "again", .kind = VOLUME_DIRECTORY };
+		struct volume_info info = { 0 };
+		struct error err = ERROR_INIT;
+		enum end end = way / 2;
+
+		prepare_end(f, end);
+		leads_again = way & 1;
+		int rc = end == END_CREATE ? v->ops->create(v, &q, &info, &err)
+					   : v->ops->remove(v, &succeeded, &err);
+		assert_int_equal(rc, -EAGAIN);
+		assert_non_null(strstr(err.message, "lease"));
+		assert_true(has_volume(f, POOL, succeeded.name));
+		assert_int_equal(count(f, &KIND_PV), end != END_UNRECORDED);
+		operator_volumes_free(v);
+		fixture_free(f);
+	}
+}
+
 static void used_again(void **state)
 {
 	struct fixture *f = fixture_online();
@@ -785,6 +847,205 @@ static void in_use(void **state)
 	fixture_free(f);
 }
 
+/* ---- a snapshot's name that is used again ------------------------------------------------------ */
+
+static struct handle snap_of_again; /* the snapshot */
+
+/* What the pool's object says of it with that annotation. Caller frees. */
+static char *pool_says(struct fixture *f, const char *prefix)
+{
+	cleanup_json json_t *pool = get(f, &KIND_STORAGEPOOL, POOL);
+	cleanup_free char *key = xasprintf("%s%s", prefix, snap_of_again.name);
+	const char *text = object_annotation(pool, key);
+
+	return text ? xstrdup(text) : NULL;
+}
+
+static void pool_is_told(struct fixture *f, const char *prefix, const char *text)
+{
+	cleanup_free char *key = xasprintf("%s%s", prefix, snap_of_again.name);
+
+	patch(f, &KIND_STORAGEPOOL, POOL,
+	      json_pack("{s:{s:{s:s?}}}", "metadata", "annotations", key, text));
+}
+
+static bool snapshot_is_there(struct fixture *f)
+{
+	return jget(f->snapshots, POOL, snap_of_again.name);
+}
+
+static void take_again(struct fixture *f, struct handle *source)
+{
+	struct volume_request q = { .name = "v", .bytes = GIB, .kind = VOLUME_DIRECTORY };
+
+	assert_int_equal(create(f, &q, source), 0);
+	assert_int_equal(take(f, "again", source, &snap_of_again), 0);
+}
+
+/* What there is of it belongs to that owner. */
+static void becomes(struct fixture *f, const char *owner)
+{
+	cleanup_free char *key = xasprintf("s.%s", snap_of_again.name);
+
+	json_object_set_new(f->owners, key, json_string(owner));
+	jset(f->snapshots, json_string(owner), POOL, snap_of_again.name, "owner");
+}
+
+/* As a version before took it. */
+static void becomes_unmarked(struct fixture *f)
+{
+	pool_is_told(f, SNAPSHOT_INCARNATION, NULL);
+	json_object_clear(f->owners);
+	json_object_del(jget(f->snapshots, POOL, snap_of_again.name), "owner");
+}
+
+/* Another leader has removed it, and taken its successor. */
+static void snapshot_is_succeeded(struct fixture *f)
+{
+	becomes(f, "its-successor");
+	pool_is_told(f, SNAPSHOT_INCARNATION, "its-successor");
+}
+
+static void snapshot_while_stopped(struct fixture *f, const char *name)
+{
+	f->on_remove = NULL;
+	snapshot_is_succeeded(f);
+}
+
+static void snapshot_while_reading(struct fixture *f, const struct kind *kind)
+{
+	f->on_list = NULL;
+	f->leads = leads_again;
+	f->epoch += 2;
+	snapshot_is_succeeded(f);
+}
+
+/* Neither it nor what is promised for it goes with an order for the one before. */
+static void snapshot_successor_stays(void **state)
+{
+	for (int way = 0; way < 4; way++) {
+		struct fixture *f = fixture_online();
+		struct volumes *v = volumes_of(f);
+		struct handle source;
+
+		take_again(f, &source);
+		if (way == 1)
+			becomes_unmarked(f);
+		if (way < 2) {
+			f->on_remove = snapshot_while_stopped;
+			assert_int_equal(v->ops->snapshot_remove(v, &snap_of_again, NULL), 0);
+		} else {
+			fixture_restart(f);
+			leads_again = way == 3;
+			f->on_list = snapshot_while_reading;
+			assert_int_equal(v->ops->snapshot_remove(v, &snap_of_again, NULL), -EAGAIN);
+			f->leads = true;
+		}
+		assert_true(snapshot_is_there(f));
+		cleanup_free char *promised = pool_says(f, SNAPSHOT_PROMISED),
+				  *is = pool_says(f, SNAPSHOT_INCARNATION);
+		assert_string_equal(is, "its-successor");
+		assert_string_equal(promised, "1Gi");
+		/* it goes with an order for it */
+		assert_int_equal(give_up_snapshot(f, &snap_of_again), 0);
+		assert_false(snapshot_is_there(f));
+		assert_null(pool_says(f, SNAPSHOT_INCARNATION));
+		assert_null(pool_says(f, SNAPSHOT_PROMISED));
+		operator_volumes_free(v);
+		fixture_free(f);
+	}
+}
+
+/* One that failed for good is not its successor, which is being taken by then. */
+static void given_up_snapshots_successor_stays(void **state)
+{
+	struct fixture *f = fixture_online();
+	struct volumes *v = volumes_of(f);
+	struct snapshot_info s = { 0 };
+	struct handle source;
+
+	f->copy_calls = 9;
+	take_again(f, &source);
+	f->make_rc = -EBUSY;
+	f->on_remove = snapshot_while_stopped;
+	assert_int_equal(v->ops->snapshot(v, "again", &source, &s, NULL), -EBUSY);
+	assert_null(f->on_remove);
+	assert_true(snapshot_is_there(f));
+	cleanup_free char *is = pool_says(f, SNAPSHOT_INCARNATION);
+	assert_string_equal(is, "its-successor");
+	operator_volumes_free(v);
+	fixture_free(f);
+}
+
+/* What the pool's object says of it was lost, or is not true: it is found and removed all the same. */
+static void snapshot_mark_is_lost(void **state)
+{
+	for (int way = 0; way < 3; way++) {
+		struct fixture *f = fixture_online();
+		struct handle source;
+
+		take_again(f, &source);
+		cleanup_free char *was = pool_says(f, SNAPSHOT_INCARNATION);
+		if (way < 2) {
+			pool_is_told(f, SNAPSHOT_INCARNATION, NULL);
+			pool_is_told(f, SNAPSHOT_PROMISED, NULL);
+		} else {
+			becomes(f, "who-came-too-late");
+		}
+		if (way > 0) {
+			struct volumes *v = volumes_of(f);
+			struct snapshot_info s = { 0 };
+			assert_int_equal(v->ops->snapshot(v, "again", &source, &s, NULL), 0);
+			snapshot_info_done(&s);
+			operator_volumes_free(v);
+			cleanup_free char *is = pool_says(f, SNAPSHOT_INCARNATION);
+			assert_string_equal(is, way == 1 ? was : "who-came-too-late");
+			assert_int_equal(ledger_promised(f->op.ledger, POOL), 2 * GIB);
+		}
+		assert_int_equal(give_up_snapshot(f, &snap_of_again), 0);
+		assert_false(snapshot_is_there(f));
+		assert_null(pool_says(f, SNAPSHOT_INCARNATION));
+		fixture_free(f);
+	}
+}
+
+static void snapshot_while_removing(struct fixture *f, const char *name)
+{
+	cleanup_free char *key = csi_snapshot_ledger_key(POOL, name);
+	struct name_hold held;
+
+	removals++;
+	assert_false(name_try(&f->op, key, &held));
+}
+
+/* Nobody takes one of a name while another is removed; and each of that name is another. */
+static void snapshot_used_again(void **state)
+{
+	struct fixture *f = fixture_online();
+	struct handle source;
+
+	take_again(f, &source);
+	cleanup_free char *first = pool_says(f, SNAPSHOT_INCARNATION);
+	assert_string_equal(jstr(f->snapshots, POOL, snap_of_again.name, "owner"), first);
+	assert_int_equal(take(f, "again", &source, NULL), 0);
+	cleanup_free char *same = pool_says(f, SNAPSHOT_INCARNATION);
+	assert_string_equal(same, first);
+	removals = 0;
+	f->on_remove = snapshot_while_removing;
+	assert_int_equal(give_up_snapshot(f, &snap_of_again), 0);
+	assert_int_equal(removals, 1);
+	take_again(f, &source);
+	cleanup_free char *second = pool_says(f, SNAPSHOT_INCARNATION);
+	assert_string_not_equal(second, first);
+	/* one of a version before is found, and goes */
+	becomes_unmarked(f);
+	assert_int_equal(take(f, "again", &source, NULL), 0);
+	assert_int_equal(give_up_snapshot(f, &snap_of_again), 0);
+	assert_false(snapshot_is_there(f));
+	assert_null(pool_says(f, SNAPSHOT_PROMISED));
+	fixture_free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -804,8 +1065,13 @@ int main(void)
 		cmocka_unit_test(successor_stays),
 		cmocka_unit_test(successor_of_unmarked_stays),
 		cmocka_unit_test(unrecorded_successor_stays),
+		cmocka_unit_test(read_too_late),
 		cmocka_unit_test(snapshots_are_promised),
 		cmocka_unit_test(snapshots_are_given_up),
+		cmocka_unit_test(snapshot_successor_stays),
+		cmocka_unit_test(given_up_snapshots_successor_stays),
+		cmocka_unit_test(snapshot_mark_is_lost),
+		cmocka_unit_test(snapshot_used_again),
 		cmocka_unit_test(any_write_may_fail),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

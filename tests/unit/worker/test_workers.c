@@ -80,17 +80,19 @@ static void copies_and_kinds(void **state)
 	struct workers *w = start(0, 0, 0);
 	struct worker_volume from = { VOLUME_BLOCK, "pvc-1" }, file = { VOLUME_FILE, "making" };
 	struct worker_volume none = { 'x', "pvc-1" }, bad = { VOLUME_FILE, "a/b" };
+	struct worker_volume snapshot = { VOLUME_SNAPSHOT, "making", "its-owner" };
 	cleanup_json json_t *a = NULL, *b = NULL;
 	assert_int_equal(w->ops->copy(w, &pool_a, &file, 5, &from, NULL), 1);
-	assert_int_equal(w->ops->snapshot(w, &pool_a, &from, "making", &a, NULL), 1);
+	assert_int_equal(w->ops->snapshot(w, &pool_a, &from, &snapshot, &a, NULL), 1);
 	assert_string_equal(jstr(a, "kind"), "s");
+	assert_string_equal(jstr(a, "owner"), "its-owner");
 	assert_string_equal(jstr(a, "from", "kind"), "b");
 	assert_string_equal(jstr(a, "from", "name"), "pvc-1");
 	assert_int_equal(w->ops->find(w, &pool_a, &from, &b, NULL), 0);
 	assert_string_equal(jstr(b, "kind"), "b");
 	assert_int_equal(w->ops->create(w, &pool_a, &none, 5, NULL), -EOPNOTSUPP);
 	assert_int_equal(w->ops->copy(w, &pool_a, &from, 5, &bad, NULL), -EINVAL);
-	assert_int_equal(w->ops->snapshot_remove(w, &pool_a, "../x", NULL), -EINVAL);
+	assert_int_equal(w->ops->snapshot_remove(w, &pool_a, &VOLUME("../x"), NULL), -EINVAL);
 	w->ops->free(w);
 }
 
