@@ -785,7 +785,27 @@ static const char *lost_brick(struct scenario *s, const char *pool, char id[stat
 	return NULL;
 }
 
-/* A pool that does not know whether the others are whole says what a person has to do who does. */
+/*
+ * A pool that does not know whether the others are whole says what a person has to do who does; or
+ * the deployment says it, where what has the brick's place may be its own disk.
+ */
+static bool asks_to_give_up(struct scenario *s, const json_t *pool, const char *id)
+{
+	cleanup_free char *hint = xasprintf(POOL_ANNOTATION_LOST "=%s", id);
+	cleanup_json json_t *list = NULL;
+	const char *message = jstr(pool, "status", "message");
+	const json_t *o;
+	size_t i;
+
+	if (message && strstr(message, POOL_ANNOTATION_LOST "="))
+		return true;
+	kube_list(s->world.late, &KIND_STORAGESTATUS, SIM_NS, NULL, &list, NULL, NULL);
+	json_array_foreach (list, i, o)
+		if (jstr(o, "status", "message") && strstr(jstr(o, "status", "message"), hint))
+			return true;
+	return false;
+}
+
 static void give_up_lost(struct scenario *s)
 {
 	cleanup_json json_t *pools = NULL;
@@ -795,11 +815,10 @@ static void give_up_lost(struct scenario *s)
 
 	kube_list(s->world.late, &KIND_STORAGEPOOL, SIM_NS, NULL, &pools, NULL, NULL);
 	json_array_foreach (pools, i, pool) {
-		const char *name = object_name(pool), *message = jstr(pool, "status", "message");
+		const char *name = object_name(pool);
 		cleanup_json json_t *patch = NULL;
 
-		if (!message || !strstr(message, POOL_ANNOTATION_LOST "=") ||
-		    !lost_brick(s, name, id) ||
+		if (!lost_brick(s, name, id) || !asks_to_give_up(s, pool, id) ||
 		    streq(object_annotation(pool, POOL_ANNOTATION_LOST), id))
 			continue;
 		sim_trace(sim_of(s), "a person gives up brick %s of %s", id, name);

@@ -93,6 +93,8 @@ void model_mutate_facts(const struct model_node *n, const struct model_device *d
 		return;
 	json_object_foreach (n->records, name, record)
 		if (*d->uuid && streq(jstr(record, "uuid"), d->uuid) &&
-		    !streq(jstr(record, "device"), d->name))
+		    !streq(jstr(record, "device"), d->name)) {
 			*f->uuid = 0;
+			snprintf(f->wwn, sizeof(f->wwn), "at %s", d->name);
+		}
 }

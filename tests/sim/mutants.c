@@ -92,7 +92,7 @@ static void names_alone(void **state)
 
 static void blind_wipe(void **state)
 {
-	caught_from(MUTANT_BLIND_WIPE, 184);
+	caught_from(MUTANT_BLIND_WIPE, 72);
 }
 
 static void same_place(void **state)

@@ -224,13 +224,14 @@ static void edit_pool(struct plan_model *m, struct plan_pool *p)
 			replace_brick(m, p, i, s, why);
 			return;
 		}
+		if (hold_unsure(m, p, b))
+			continue;
 		if (is_empty(m, p)) {
 			if (!p->deleting)
 				give_up_pool(m, p, why);
 			return;
 		}
-		if (!hold_unsure(m, p, b))
-			hold_brick(m, p, b, need, why);
+		hold_brick(m, p, b, need, why);
 	}
 }
 

@@ -567,6 +567,12 @@ static void unsure_disk_waits_for_whole_copies(void **state)
 		if (!cases[i].used)
 			assert_non_null(strstr(jstr(finding_of(&out, "Held"), "message"), old));
 		plan_output_done(&out);
+		/* nor is a pool given up for that because it seems to be empty */
+		json_object_set_new(volumes, "gold-1", json_integer(0));
+		out = plan(cases[i].type, nodes, pools, volumes);
+		assert_string_equal(jstr(pool_at(&out, 0), "action"),
+				    cases[i].used ? "change" : "keep");
+		plan_output_done(&out);
 	}
 }
 
