@@ -37,7 +37,7 @@ needs() {
 up() { timeout 120 quartermaster up "${up_flags[@]}" "$@"; }
 said() { qm-client --info "$socket" | jq -e "$1"; }
 client() { pgrep -f "^/qm/qm-client .*$socket\$"; }
-pid_of() { pgrep -f "^([^ ]*/)?quartermaster $1( .*)?\$" | while read -r p; do grep -qzx "QM_RUN_DIR=$QM_RUN_DIR" "/proc/$p/environ" && echo "$p"; done; }
+pid_of() { pgrep -f "^([^ ]*/)?quartermaster $1( .*)?\$" | while read -r p; do if grep -qzx "QM_RUN_DIR=$QM_RUN_DIR" "/proc/$p/environ"; then echo "$p"; fi; done; }
 is_another() { local now; now=$(pid_of "$1") && [ -n "$now" ] && [ "$now" != "$2" ]; }
 # not at once: supervisor and operator start each other, so who kills both has ended them
 kills() {
