@@ -640,14 +640,15 @@ int64_t hardware_takes_ms(int kind)
 	return events[kind].minutes * MINUTE_MS;
 }
 
-/* The name under which a disk was made a brick; -1: it is none. */
-static int recorded_slot(const struct model_node *n, const struct model_device *d)
+/* The name under which a disk was made a brick that has (not) lost it since; -1: it is none. */
+static int recorded_slot(const struct model_node *n, const struct model_device *d, bool lost)
 {
 	const char *name;
 	json_t *record;
 
 	json_object_foreach (n->records, name, record)
-		if (*d->uuid && streq(jstr(record, "uuid"), d->uuid) && jstr(record, "device"))
+		if (*d->uuid && streq(jstr(record, "uuid"), d->uuid) && jstr(record, "device") &&
+		    (jbool(record, "away") || jbool(record, "replaced")) == lost)
 			return jstr(record, "device")[strlen("/dev/sd")] - 'b';
 	return -1;
 }
@@ -674,11 +675,13 @@ static bool repair_names(struct model_node *n)
 	int slots[3] = { -1, -1, -1 };
 	bool taken[3] = { false }, moved = false;
 
-	for (int i = 0; i < 6; i++) {
+	/* who has it already, then who lost it unseen, then who was told to have lost it */
+	for (int i = 0; i < 9; i++) {
 		struct model_device *d = &n->devices[i % 3];
-		int slot = is_used(n, d, NULL) == (i < 3) ? recorded_slot(n, d) : -1;
+		int slot = recorded_slot(n, d, i >= 6);
 
-		if (slot >= 0 && slot < 3 && !taken[slot])
+		if (slot >= 0 && slot < 3 && slots[i % 3] < 0 && !taken[slot] &&
+		    (i >= 3 || slot == model_device_slot(d)))
 			taken[slots[i % 3] = slot] = true;
 	}
 	for (int d = 0; d < 3; d++) {
