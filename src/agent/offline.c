@@ -91,8 +91,8 @@ static void ask_its_node(struct reconcile *r, struct agent *a, const struct glus
 	if (kube_get(r->kube, &KIND_LEASE, a->ns, lease_name, &lease, NULL) < 0 ||
 	    kube_get(r->kube, &KIND_STORAGENODE, a->ns, name, &node, NULL) < 0)
 		return;
-	note_renewal(seen, jstr(lease, "spec", "renewTime"), jbool(reported(node, b->path), "online"),
-		     clock_mono_ms(r->clock));
+	note_renewal(seen, jstr(lease, "spec", "renewTime"),
+		     jbool(reported(node, b->path), "online"), clock_mono_ms(r->clock));
 }
 
 static void drop(struct agent_state *s, struct seen_offline *seen)

@@ -19,7 +19,7 @@
 #define NEXT_MS 1 /* a step was done: look again at once */
 #define HEAL_EVERY_MS 10000
 #define NUMBERS_EVERY_MS 30000
-#define DOUBT_MS 60000 /* a node tells of its dead disk, or gluster of the brick, sooner than that */
+#define DOUBT_MS 60000 /* sooner a node tells of its dead disk, or gluster of the brick */
 #define MARK_AGAIN_MS 30000 /* between the two looks that make copies whole */
 #define TELL_EVERY_MS 60000
 #define REVIVE_FIRST_MS                                                                            \
@@ -163,7 +163,9 @@ static void mark(struct pool_work *w, struct gluster_volume *v, bool exact)
 	w->marks = volume_bricks_status(v);
 }
 
-/* Its disk has died under it: it takes in nothing any more, and what others list is what it misses. */
+/*
+ * Its disk has died under it: it takes in nothing any more, and what others list is what it misses.
+ */
 static void see_dead(struct pool_work *w)
 {
 	struct gluster_brick *b = volume_silent_brick(&w->volume);

@@ -42,8 +42,8 @@ struct agent_state {
 	struct seen_offline *offline;
 	size_t offline_count;
 	/*
-	 * pool to {healed, numbers, told, revive, confirm, doubt, next: times in ms; orders, nodes, clean,
-	 * why, failure}
+	 * pool to {healed, numbers, told, revive, confirm, doubt, next: times in ms; orders, nodes,
+	 * clean, why, failure}
 	 */
 	json_t *pools;
 	/* quota */
@@ -116,7 +116,7 @@ void offline_note(struct reconcile *r, struct agent *a, const char *pool,
 		  const struct gluster_peers *peers, const struct gluster_volume *v);
 /* The pool is gone, or another's: a brick at such a path is a new one, when it comes again. */
 void offline_drop(struct agent_state *s, const char *pool);
-/* Its node says that its file system is not there, whatever gluster says: its disk is gone, or dead. */
+/* Its node says that its file system is not there, whatever gluster says: its disk is dead. */
 bool offline_unmounted(struct reconcile *r, struct agent *a, const struct gluster_brick *b);
 /* What was seen while it led before says nothing of the time since. */
 void offline_forget(struct agent_state *s);

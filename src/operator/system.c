@@ -19,8 +19,8 @@
 /* A deployment that is never done with all its nodes still says so. */
 #define STATUS_LATE_MS 10000
 /*
- * A look at many nodes takes memory that the next one may take again; above this much it is given back,
- * and again when it has grown by so much since.
+ * A look at many nodes takes memory that the next one may take again; above this much it is given
+ * back, and again when it has grown by so much since.
  */
 #define TRIM_KIB 16384
 #define TRIM_GROWTH_KIB 4096
@@ -351,7 +351,7 @@ static void end_turn(struct system *s, int rc)
 		memory_note_changed(m, name);
 }
 
-/* Giving back what the next look needs again costs more than the look: only what has grown since. */
+/* Giving back what the next look needs again costs more than the look: only what has grown. */
 static void give_back_memory(struct memory *m)
 {
 	long left = memory_trim(m->trim_kib);

@@ -832,7 +832,7 @@ static void give_up_lost(struct scenario *s)
 	}
 }
 
-/* It is a brick's that was replaced and is back; or somebody's, in the place of a disk that is away. */
+/* It is of a brick that was replaced, and back; or somebody's, in the place of one that is away. */
 static bool is_to_be_erased(const json_t *report, const struct sim_node *node,
 			    const struct model_device *d)
 {

@@ -46,8 +46,8 @@ static bool is_member(const struct device_facts *f)
 /*
  * It cannot be read, and may be the one that is looked for: not one that is not there, or has no
  * medium, nor one that says that it is another, nor one that we may not open, since nobody made a
- * brick there (a container's, or a sandbox's, system disk). What is held is not asked: a path that stands by
- * cannot be read, and what is on it is on the device above.
+ * brick there (a container's, or a sandbox's, system disk). What is held is not asked: a path that
+ * stands by cannot be read, and what is on it is on the device above.
  */
 static bool is_unreadable(const struct disk_wanted *w, const struct device_facts *f)
 {

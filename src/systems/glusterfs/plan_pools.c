@@ -336,7 +336,7 @@ void plan_pools(struct plan_model *m)
 
 	for (size_t i = 0; i < existing; i++) {
 		struct plan_pool *p = &m->pools[i];
-		/* one that a person deleted goes on until nothing is left in it, not even an archive */
+		/* one that a person deleted goes on while anything is in it, be it an archive */
 		if (p->odd || streq(p->action, "delete") || volume_is_to_go(p->object))
 			continue;
 		plan_note_prepared(m, p);
